@@ -54,7 +54,8 @@ static int run_job(struct sluice_job *job, const struct settings *settings,
     if (status == SLUICE_STATUS_AGAIN)
         return BEGIN_AGAIN;
     figures_add(&figures, job);
-    *on_gpu = figures.summary.backend && !strcmp(figures.summary.backend, "cuda");
+    *on_gpu = figures.summary.gpu_pending ||
+              (figures.summary.backend && !strcmp(figures.summary.backend, "cuda"));
     int code = run_exit_code(&figures, status, settings, watcher_signal(watcher));
     code = run_report(&figures, status, settings, code);
     figures_free(&figures);
@@ -122,7 +123,8 @@ static int run_whole(struct settings *settings, struct watcher **watcher)
     bool on_gpu;
     code = live_through(job, settings, *watcher, &on_gpu);
     // The output is whole. An encoder may still be deep in a frame that nobody wants; and the
-    // GPU's decoder and context take 0.2 s to dismantle, less when the system does it.
+    // GPU's decoder and context take 0.2 s to dismantle, less when the system does it, as it does with
+    // a context that is still being made.
     bool whole = code == EXIT_WHOLE || code == EXIT_DAMAGED;
     if (code > EXIT_SIGNAL || (whole && on_gpu))
         _exit(finish_output(code));

@@ -57,6 +57,7 @@ static enum sluice_status open_whole(struct run *run)
     struct sluice_config config = run->settings->config;
     config.threads = config.codec_threads = 1; // it decodes nothing
     config.changed = NULL;
+    config.await_gpu = true; // what its parts will have
     config.log = log_errors;
     enum sluice_status status = sluice_job_create(&config, &run->whole);
     run->about.size = sizeof run->about;

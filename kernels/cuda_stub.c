@@ -20,6 +20,11 @@ int backend_cuda_describe(int device, char *line, size_t size)
     return 0;
 }
 
+bool backend_cuda_may_be_there(void)
+{
+    return false;
+}
+
 bool backend_cuda_is_absent(void)
 {
     return true;

@@ -194,6 +194,14 @@ static inline enum status executor_submit_many_async(struct executor *executor, 
     return status;
 }
 
+// A backend that is made while another one works.
+struct backend_later {
+    // What works from now on: the backend, or the one before where there will be no other. NULL: it is
+    // not known yet. Nanoseconds. Thread-safe.
+    struct backend *(*get)(void *opaque);
+    void *opaque;
+};
+
 static inline void executor_destroy(struct executor **executor)
 {
     if (*executor)
@@ -219,6 +227,13 @@ enum status backend_cpu_create(int threads, const struct log *log, struct backen
 // so.
 enum status backend_cuda_create(int device, const struct log *log, struct backend **backend,
                                 char *reason, size_t reason_size);
+
+// Frames that keep one GPU busy.
+enum { BACKEND_CUDA_IN_FLIGHT = 8 };
+
+// True if there may be a GPU, as far as is seen without a call of its driver, which takes its time;
+// false of what only the attempt shows: WSL, Jetsons.
+bool backend_cuda_may_be_there(void);
 
 // A line about each GPU, for people. Returns how many there are; `line` (optional) describes number
 // `device`. 0 with the reason in `line` when there is no driver.

@@ -2,7 +2,8 @@
 
 Needs a GPU and `make build/sluice-faults`. Every run filters on the GPU, of whose calls one fails, and
 all after it. With --backend auto the run ends well, with the hashes of an undisturbed one, and says in
-one sentence from which frame on the CPU filters, and decodes where the GPU did. With --backend cuda it
+one sentence from which frame on the CPU filters, and decodes where the GPU did; --vram lets it begin on
+the GPU, and without that, "late", the GPU fails while it is made ready, too. With --backend cuda it
 ends with 6 and a sentence that names the frame and the call. Calls after the last frame change nothing.
 The last line is "N passed, N failed".
 """
@@ -17,8 +18,10 @@ CHAINS = ["gray,gaussian=1.4,sobel,threshold=20:240", "gaussian=20,stats=/dev/nu
 FAILED = r"GPU 0 (failed in \w+: |has no room for a ring )"
 AUTO = FAILED + r".*: the CPU (decodes and )?filters from frame (\d+) on, with the same result"
 ASKED = r"frame (\d+): " + FAILED
-WAYS = {"auto": ["--hwdec", "off"], "cuda": ["--backend", "cuda", "--hwdec", "off"],
-        "decoder": [], "decoder-cuda": ["--backend", "cuda"]}
+AT_ONCE = ["--vram", "8G"]
+WAYS = {"auto": [*AT_ONCE, "--hwdec", "off"], "cuda": ["--backend", "cuda", "--hwdec", "off"],
+        "decoder": AT_ONCE, "decoder-cuda": ["--backend", "cuda"], "late": [], "late-host": ["--hwdec", "off"]}
+LATE = "the CPU filters: "
 ABSENT = r"the GPU was asked for and cannot be used: "
 
 
@@ -27,7 +30,8 @@ def execute(program, clip, chain, way, fault):
     done = subprocess.run(command, env={**os.environ, "CUDA_FAULT": fault}, text=True, errors="replace",
                           capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False)
     said = [line for line in done.stderr.splitlines() if "GPU" in line and line.startswith("sluice: ")
-            and "the GPU does not decode this" not in line] # as its first call failed
+            and "the GPU does not decode this" not in line # as its first call failed
+            and "--vram limits nothing" not in line]
     return done.returncode, done.stdout, said, done.stderr
 
 
@@ -38,7 +42,8 @@ def judge(case, whole):
     if code == 0 and hashes == whole and not said:
         return None  # behind the last frame, or before a GPU was chosen
     if "cuda" not in WAYS[way]:
-        well = code == 0 and hashes == whole and len(said) == 1 and re.search(AUTO, said[0])
+        told = len(said) == 1 and (re.search(AUTO, said[0]) or (way.startswith("late") and LATE in said[0]))
+        well = code == 0 and hashes == whole and told
     else:
         well = code == 6 and len(said) == 1 and (re.search(ASKED, said[0]) or re.search(ABSENT, said[0]))
     return None if well else f"{way} {chain} call {number}: exit {code}, {said}\n{all_said[-300:]}"

@@ -45,12 +45,12 @@ static inline uint8_t sample(int frame, int p, int x, int y)
     return (uint8_t)(mixed >> 24);
 }
 
-struct picture {
+struct noise {
     uint8_t memory[3][HEIGHT * (WIDTH + PAD)];
     struct sluice_frame frame;
 };
 
-static inline void make_picture(struct picture *picture, int number)
+static inline void make_picture(struct noise *picture, int number)
 {
     picture->frame = (struct sluice_frame){.size = sizeof picture->frame, .pts = 40000 * number};
     for (int p = 0; p < 3; p++) {
@@ -214,7 +214,7 @@ static inline void start(struct ends *ends)
 
 static inline enum sluice_status push(struct ends *ends, int number)
 {
-    struct picture picture;
+    struct noise picture;
     make_picture(&picture, number);
     return sluice_job_push(ends->job, &picture.frame);
 }

@@ -1375,9 +1375,9 @@ def test_trace_is_a_timeline_of_every_thread_and_slot(run, tmp_path, clips):
     assert run("-q", clips["film.mkv"], "out.mp4", "--trace", "t.json", "--ring", 3).code == 0
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    assert list(tracks.values())[:7] == ["start", "demux", "decode", "submit", "encode",
-                                         "mux", "slot 0 upload"]
-    assert len(tracks) == 6 + 3 * 3
+    assert list(tracks.values())[:8] == ["start", "demux", "decode", "submit", "encode",
+                                         "mux", "device", "slot 0 upload"]
+    assert len(tracks) == 7 + 3 * 3
     spans = [e for e in events if e["ph"] == "X"]
     assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in spans)
     for name, frames in (("decode", 50), ("submit", 50), ("encode", 50), ("filter", 50)):

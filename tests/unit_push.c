@@ -23,7 +23,7 @@ static void pushed_frames_are_those_of_the_file(void **state)
         ends.config.push = &yuv420p;
         start(&ends);
         for (int n = 0; n < FRAMES; n++) {
-            struct picture picture;
+            struct noise picture;
             make_picture(&picture, n);
             picture.frame.pts = n;
             assert_int_equal(sluice_job_push(ends.job, &picture.frame), SLUICE_STATUS_OK);
@@ -90,7 +90,7 @@ static void pushed_fields_stay_apart(void **state)
     const struct sluice_format frames = {.size = sizeof frames, "gray", WIDTH, HEIGHT};
     const struct sluice_format fields = {.size = sizeof fields, "gray", WIDTH, HEIGHT / 2};
     struct ends ends;
-    struct picture picture;
+    struct noise picture;
     (void)state;
     begin_config(&ends, "gaussian=2");
     ends.config.take = take;
@@ -134,7 +134,7 @@ static void pushed_fields_stay_apart(void **state)
 static void upside_down_frames_are_pushed(void **state)
 {
     struct ends ends;
-    struct picture picture;
+    struct noise picture;
     struct hashes raw;
     (void)state;
     filter_raw("", &raw);
@@ -176,7 +176,7 @@ static void refuse_push(struct ends *ends, const struct sluice_frame *frame, con
 static void wrong_frames_are_refused(void **state)
 {
     struct ends ends;
-    struct picture good;
+    struct noise good;
     struct sluice_frame bad;
     (void)state;
     begin_config(&ends, "gray");
@@ -249,7 +249,7 @@ static void wrong_configurations_are_refused(void **state)
     ends.config.push = NULL;
     ends.config.output.name = "null:";
     create(&ends);
-    struct picture picture;
+    struct noise picture;
     make_picture(&picture, 0);
     refuse_push(&ends, &picture.frame, "push");
     sluice_job_destroy(&ends.job);

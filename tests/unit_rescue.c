@@ -1,5 +1,6 @@
 // Frames that a GPU has decoded and lost: which packets are kept for them, and that software decodes
-// the same ones again. The GPU's decoder is a software one that passes for it.
+// the same ones again. And a GPU that comes while software decodes, which begins at a key frame before. The
+// GPU's decoder is a software one that passes for it.
 #include "tests/film.h"
 
 #include <stdio.h>
@@ -36,10 +37,13 @@ struct run {
     bool ended;               // all of them
 };
 
+static int threads = 1; // of the decoders; with several, damage is told later
+
 static void begin(struct run *run, const char *name)
 {
     struct source_request request = request_of(name, NULL);
-    struct decoder_request codec = {.max_pixels = MAX_PIXELS, .frames_held = HELD, .threads = 1};
+    struct decoder_request codec = {
+        .max_pixels = MAX_PIXELS, .frames_held = HELD, .threads = threads};
     memset(run, 0, sizeof *run);
     watch_file(name, NULL, 0, &run->whole, NULL, NULL);
     assert_int_equal(source_open(&request, &silence, &never, &run->source), STATUS_OK);
@@ -331,7 +335,7 @@ static void frames_too_old_are_not_had(void **state)
     end(&run);
 }
 
-// ---- what is kept ----
+// ---- a GPU that comes later ----
 
 static int count_kept(struct history *history)
 {
@@ -343,6 +347,201 @@ static int count_kept(struct history *history)
         av_packet_free(&packet);
     }
 }
+
+static _Atomic(struct backend *) comes; // NULL: not yet
+
+static struct backend *get_later(void *opaque)
+{
+    (void)opaque;
+    return comes;
+}
+
+// A decoder in software that waits for a GPU.
+static void begin_without(struct run *run, const char *name)
+{
+    comes = NULL;
+    begin(run, name);
+    struct decoder *decoder = run->decoder;
+    av_buffer_unref(&decoder->hardware);
+    decoder->began = false;
+    decoder->request.later.get = get_later;
+    decoder->awaits = true;
+}
+
+// The GPU is there: it decodes, or turns out to be unable to.
+static void come(struct run *run, bool able)
+{
+    struct decoder *decoder = run->decoder;
+    assert_true(history_reaches(decoder->history, decoder->given_pts));
+    decoder->awaits = false;
+    decoder->request.threads = 1;
+    assert_int_equal(decoder_enter_gpu(decoder), STATUS_OK);
+    decoder->hardware = av_buffer_alloc(1);
+    decoder->began = able;
+}
+
+static void frames_are_the_same_whenever_the_gpu_comes(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FILMS; f++)
+        for (int at = 0; at <= 100; at += at < 3 || at > 97 ? 1 : 13) {
+            struct run run;
+            threads = at % 2 ? 16 : 1; // which are as many packets ahead
+            begin_without(&run, films[f][0]);
+            go_on(&run, at);
+            come(&run, true);
+            go_on(&run, MAX_FRAMES);
+            assert_non_null(run.decoder->hardware);
+            av_buffer_unref(&run.decoder->hardware);
+            is_whole(&run);
+            end(&run);
+        }
+    threads = 1;
+}
+
+static void a_gpu_that_comes_and_cannot_decode_is_left(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FILMS; f++)
+        for (int at = 0; at <= 100; at += 25) {
+            struct run run;
+            begin_without(&run, films[f][0]);
+            go_on(&run, at);
+            come(&run, false);
+            go_on(&run, MAX_FRAMES);
+            is_whole(&run);
+            end(&run);
+        }
+}
+
+static void a_gpu_that_comes_may_be_lost(void **state)
+{
+    (void)state;
+    for (int at = 0; at < 60; at += 13)
+        for (int more = 0; more < 30; more += 7) {
+            struct run run;
+            threads = at % 2 ? 16 : 1;
+            begin_without(&run, "b.mp4");
+            go_on(&run, at);
+            come(&run, true);
+            go_on(&run, at + more);
+            if (more)
+                rescue_one(&run, at + more - 1);
+            history_freeze(run.decoder->history);
+            go_on(&run, MAX_FRAMES);
+            is_whole(&run);
+            end(&run);
+        }
+    threads = 1;
+}
+
+static void damage_counts_once_whenever_the_gpu_comes(void **state)
+{
+    (void)state;
+    const int numbers[][4] = {{30}, {31, 32, 33}, {2, 26, 63, 99}};
+    const char *const names[] = {"b.mp4", "one.mp4", "vp9.webm"};
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+            memcpy(junk, numbers[k], sizeof junk);
+            int64_t whole = count_damaged(names[n], MAX_FRAMES);
+            for (int at = 0; at < 100; at += 11) {
+                struct run run;
+                begin_without(&run, names[n]);
+                go_on(&run, at);
+                come(&run, true);
+                go_on(&run, MAX_FRAMES);
+                assert_int_equal(decoder_damaged_packets(run.decoder), whole);
+                end(&run);
+            }
+        }
+    memset(junk, 0, sizeof junk);
+}
+
+static enum status no_stream(struct backend *backend, void **stream)
+{
+    (void)backend;
+    *stream = NULL;
+    return STATUS_DEVICE;
+}
+
+// One that comes and is none, or whose decoder cannot be opened: software goes on, for its filters.
+static void software_goes_on_where_the_gpu_cannot_decode(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        struct run run;
+        struct backend *other;
+        begin_without(&run, "b.mp4");
+        assert_int_equal(backend_scalar_create(&silence, &other), STATUS_OK);
+        other->has_device_memory = way == 2;
+        other->stream_create = no_stream;
+        go_on(&run, 30);
+        assert_true(count_kept(run.decoder->history) > 0);
+        comes = way ? other : run.backend;
+        go_on(&run, 31);
+        assert_false(run.decoder->awaits);
+        assert_ptr_equal(decoder_backend(run.decoder), comes);
+        assert_int_equal(count_kept(run.decoder->history), 0);
+        go_on(&run, MAX_FRAMES);
+        is_whole(&run);
+        end(&run);
+        backend_destroy(&other);
+    }
+}
+
+static void *come_in_a_moment(void *backend)
+{
+    usleep(30000);
+    comes = backend;
+    return NULL;
+}
+
+// Else the GPU could not begin in the midst of a long group.
+static void software_waits_before_too_much_is_kept(void **state)
+{
+    (void)state;
+    struct run run;
+    pthread_t thread;
+    AVFrame *frame = av_frame_alloc();
+    bool got;
+    begin_without(&run, "b.mp4");
+    go_on(&run, 5);
+    for (int k = 0; k <= budget_history >> 21; k++)
+        send_junk(&run, 1 << 20);
+    assert_true(history_is_half_full(run.decoder->history));
+    assert_int_equal(pthread_create(&thread, NULL, come_in_a_moment, run.backend), 0);
+    assert_int_equal(decoder_receive(run.decoder, frame, &got), STATUS_OK);
+    assert_ptr_equal(comes, run.backend);
+    assert_false(run.decoder->awaits);
+    pthread_join(thread, NULL);
+    av_frame_free(&frame);
+    end(&run);
+}
+
+// While no frame can be had from the packets that are kept, software decodes.
+static void a_gpu_waits_for_packets_that_reach_back(void **state)
+{
+    (void)state;
+    struct run run;
+    struct backend *other;
+    begin_without(&run, "b.mp4");
+    assert_int_equal(backend_scalar_create(&silence, &other), STATUS_OK);
+    other->has_device_memory = true;
+    other->stream_create = no_stream;
+    go_on(&run, 15);
+    history_note_frame(run.decoder->history, 0, true); // a time that is none
+    comes = other;
+    go_on(&run, 17);
+    assert_true(run.decoder->awaits);
+    go_on(&run, 15 + 2 * 12);
+    assert_false(run.decoder->awaits);
+    go_on(&run, MAX_FRAMES);
+    is_whole(&run);
+    end(&run);
+    backend_destroy(&other);
+}
+
+// ---- what is kept ----
 
 static void little_is_kept(void **state)
 {
@@ -501,6 +700,13 @@ int main(void)
         cmocka_unit_test(damage_counts_once_wherever_the_gpu_is_lost),
         cmocka_unit_test(what_only_software_refuses_counts_if_a_frame_is_missing),
         cmocka_unit_test(frames_too_old_are_not_had),
+        cmocka_unit_test(frames_are_the_same_whenever_the_gpu_comes),
+        cmocka_unit_test(a_gpu_that_comes_and_cannot_decode_is_left),
+        cmocka_unit_test(a_gpu_that_comes_may_be_lost),
+        cmocka_unit_test(damage_counts_once_whenever_the_gpu_comes),
+        cmocka_unit_test(software_goes_on_where_the_gpu_cannot_decode),
+        cmocka_unit_test(a_gpu_waits_for_packets_that_reach_back),
+        cmocka_unit_test(software_waits_before_too_much_is_kept),
         cmocka_unit_test(little_is_kept),
         cmocka_unit_test(what_is_kept_is_limited),
         cmocka_unit_test(times_that_are_no_names_are_not_kept),

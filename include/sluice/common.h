@@ -41,7 +41,8 @@ SLUICE_API const char *sluice_status_name(enum sluice_status status);
 
 enum sluice_log_level { SLUICE_LOG_ERROR, SLUICE_LOG_WARNING, SLUICE_LOG_INFO, SLUICE_LOG_DEBUG };
 
-// The backend, which filters: the GPU where one pays, else the CPU; or one of them by name. Scalar
+// The backend, which filters: the GPU where one pays, else the CPU; or one of them by name. Most
+// jobs of files that leave the choice filter the first frames on the CPU, until the GPU is ready. Scalar
 // is the reference of all results, slow and exact.
 enum sluice_backend {
     SLUICE_BACKEND_AUTO,

@@ -245,6 +245,10 @@ struct sluice_config {
     // a handler of SIGBUS, which leaves what is not its own to the handler before it and stays: the
     // library must not be unloaded then. Not with `verify`, which reads a frame twice.
     bool map_input;
+
+    // With SLUICE_BACKEND_AUTO: wait for the GPU, instead of filtering a file's first frames on the CPU
+    // until it is ready.
+    bool await_gpu;
 };
 
 struct sluice_job;
@@ -533,6 +537,7 @@ struct sluice_summary {
     // Bytes of memory, the host's and the GPU's, that the job was found to need, and that it might
     // take; 0: it was not found out.
     int64_t need_mem, need_vram, mem, vram;
+    bool gpu_pending; // the GPU is still being made ready: sluice_job_destroy() waits for that
 };
 
 SLUICE_API enum sluice_status sluice_job_summary(const struct sluice_job *job,

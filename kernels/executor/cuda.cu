@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/launch.h"
 #include "kernels/stencil/transform.h"
@@ -267,8 +268,9 @@ static enum status create(int device, const struct log *log, struct backend **ba
         .has_device_memory = true,
         .reads_first = true,
         .gpus = 1,
-        .parallel = 3,  // one uploaded, one computed, one downloaded
-        .in_flight = 8, // fewer leave the link idle: 31 against 39 Gpx/s of 1080p on an H200
+        .parallel = 3, // one uploaded, one computed, one downloaded
+        // Fewer leave the link idle: 31 against 39 Gpx/s of 1080p on an H200.
+        .in_flight = BACKEND_CUDA_IN_FLIGHT,
         .executor_create = cuda_executor_create,
         .executor_measure = cuda_executor_measure,
         .is_lost = is_lost,
@@ -318,6 +320,11 @@ int backend_cuda_describe(int device, char *line, size_t size)
                  properties.major, properties.minor, properties.totalGlobalMem >> 20);
     cudaGetLastError();
     return count;
+}
+
+bool backend_cuda_may_be_there(void)
+{
+    return !access("/dev/nvidiactl", R_OK | W_OK);
 }
 
 bool backend_cuda_is_absent(void)

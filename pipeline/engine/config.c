@@ -241,22 +241,48 @@ bool config_wants_gpu(const struct sluice_config *config)
            (!named && (config->hwdec == SLUICE_HWDEC_REQUIRE || config->device));
 }
 
-// Either kind; see config_backend().
-static enum status create_one(const struct sluice_config *config, bool still, const struct log *log,
+static void limit_memory(const struct sluice_config *config, struct backend *backend)
+{
+    backend->memory_limit = (size_t)(config->mem ? config->mem : budget_memory());
+}
+
+static enum status create_gpu(const struct sluice_config *config, const struct log *log,
                               struct backend **backend, char *reason, size_t reason_size)
 {
     struct devices devices;
     *backend = NULL;
     enum status status = config_devices(config->device, log, &devices);
-    if (status)
-        return status;
+    return status ? status : create_gpus(&devices, log, backend, reason, reason_size);
+}
+
+static void warn_of_gpu(const struct log *log, const char *reason)
+{
+    if (!backend_cuda_is_absent())
+        log_print(log, LOG_WARNING, "the CPU filters: %s", reason);
+}
+
+enum status config_gpu(const struct sluice_config *config, const struct log *log,
+                       struct backend **backend, char *reason, size_t reason_size)
+{
+    enum status status = create_gpu(config, log, backend, reason, reason_size);
+    if (status == STATUS_DEVICE)
+        warn_of_gpu(log, reason);
+    else if (!status)
+        limit_memory(config, *backend);
+    return status;
+}
+
+// Either kind; see config_backend().
+static enum status create_one(const struct sluice_config *config, bool still, const struct log *log,
+                              struct backend **backend, char *reason, size_t reason_size)
+{
     bool named = config->backend == SLUICE_BACKEND_CPU || config->backend == SLUICE_BACKEND_SCALAR;
     bool wants_gpu = config_wants_gpu(config);
     snprintf(reason, reason_size, "%s",
              named ? "it was asked for" : "a single picture is done before a GPU is ready");
     if (named || (still && !wants_gpu))
         return create_cpu(config, log, backend);
-    status = create_gpus(&devices, log, backend, reason, reason_size);
+    enum status status = create_gpu(config, log, backend, reason, reason_size);
     if (status != STATUS_DEVICE) {
         if (!status)
             *reason = 0;
@@ -264,8 +290,7 @@ static enum status create_one(const struct sluice_config *config, bool still, co
     }
     if (wants_gpu)
         return log_fail(log, STATUS_DEVICE, "the GPU was asked for and cannot be used: %s", reason);
-    if (!backend_cuda_is_absent())
-        log_print(log, LOG_WARNING, "the CPU filters: %s", reason);
+    warn_of_gpu(log, reason);
     return create_cpu(config, log, backend);
 }
 
@@ -274,7 +299,7 @@ enum status config_backend(const struct sluice_config *config, bool still, const
 {
     enum status status = create_one(config, still, log, backend, reason, reason_size);
     if (!status)
-        (*backend)->memory_limit = (size_t)(config->mem ? config->mem : budget_memory());
+        limit_memory(config, *backend);
     return status;
 }
 

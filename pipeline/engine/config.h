@@ -57,6 +57,11 @@ bool config_wants_gpu(const struct sluice_config *config);
 enum status config_backend(const struct sluice_config *config, bool still, const struct log *log,
                            struct backend **backend, char *reason, size_t reason_size);
 
+// Create the first GPU's backend for a job that leaves the choice to sluice. STATUS_DEVICE with `reason`,
+// and a warning where there is a GPU: the CPU has to work.
+enum status config_gpu(const struct sluice_config *config, const struct log *log,
+                       struct backend **backend, char *reason, size_t reason_size);
+
 // How many frames of `source` (NULL: of one that does not end) to keep in flight when config does
 // not say. Where their rate is known they take up to half of the time that config's limit of
 // latency allows.

@@ -9,7 +9,7 @@
 #include "base/queue.h"
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/filter/change.h"
-#include "pipeline/engine/filter/spare.h"
+#include "pipeline/engine/job_device.h"
 #include "pipeline/engine/job_part.h"
 #include "pipeline/engine/metrics.h"
 #include "pipeline/engine/tap.h"
@@ -78,6 +78,7 @@ void sluice_job_destroy(struct sluice_job **job)
     struct sluice_job *old = *job;
     job_threads_join(old);
     metrics_destroy(&old->metrics);
+    job_device_settle(old);
     // Holders of frames go before the makers of frames.
     sink_destroy(&old->sink);
     report_writer_destroy(&old->report_writer);
@@ -95,9 +96,8 @@ void sluice_job_destroy(struct sluice_job **job)
     demux_destroy(&old->demux);
     decoder_destroy(&old->decoder);
     source_close(&old->source);
+    job_device_close(old);
     ceiling_close(&old->ceiling);
-    backend_destroy(&old->backend);
-    spare_destroy(&old->spare);
     changes_destroy(&old->changes);
     chain_free(&old->chain);
     schedule_free(&old->schedule);
@@ -119,6 +119,8 @@ void sluice_job_destroy(struct sluice_job **job)
 // it: what is half done does not stay.
 static void close_sink(struct sluice_job *job, bool destroy)
 {
+    if (destroy)
+        job_device_settle(job);
     monitor_lock(job->sink_lock);
     struct sink *sink = job->sink;
     if (sink)

@@ -19,7 +19,9 @@
 //   packets, frames    guarded (base/queue.h)                 the thread behind it
 //   ring               guarded, a slot has one owner (ring.h) submit, encode
 //   selection          `complete`, atomic: decode             demux, encode, sluice_job_run()
-//   decoded_kind       atomics: decode                        submit
+//   decoded_kind       atomics: decode                        submit, reports
+//   ceiling            guarded (need.h); `device`, atomic:    all
+//                      the thread that makes the GPU ready
 //   stop               atomics: who asks, encode              all
 //   tap                its owner, in calls of demux and submit
 //   latency, trace,    guarded by their own locks             all
@@ -53,6 +55,7 @@
 
 struct changes;
 struct demux;
+struct device_start;
 struct encode;
 struct metrics;
 struct part;
@@ -97,8 +100,9 @@ struct sluice_job {
     struct log log;
     struct config_log log_target;
     struct source *source;
-    struct spare *spare; // for a GPU that fails
-    struct backend *backend;
+    struct spare *spare;               // for a GPU that fails
+    struct backend *backend;           // that the job begins with; job_backend() says which works
+    struct device_start *device_start; // a GPU that comes later; NULL: there will be none
     struct decoder *decoder;
     struct report_writer *report_writer;
     struct trace *trace;              // always there; its file is optional
@@ -112,6 +116,7 @@ struct sluice_job {
     int slots;
     struct ceiling ceiling;        // what it may take of memory
     struct need_job need;          // ... beside its stages
+    struct need_job gpu_need;      // ... on the GPU that comes later; zeroed: there will be none
     int codec_threads;             // 0: as many as codecs take
     bool overwrite;                // what snapshots may do
     bool is_part;                  // ... of the output: the frames of `span`

@@ -3,6 +3,7 @@
 #include "pipeline/engine/job.h"
 
 #include <assert.h>
+#include <libavutil/cpu.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/filter/change.h"
 #include "pipeline/engine/filter/spare.h"
+#include "pipeline/engine/job_device.h"
 #include "pipeline/engine/job_files.h"
 #include "pipeline/engine/job_memory.h"
 #include "pipeline/engine/job_part.h"
@@ -182,6 +184,7 @@ static enum status open_decoder(struct sluice_job *job, const struct sluice_conf
         .rescues = !config_wants_gpu(config),
         .max_latency = latency_limit(job->source, config),
         .part = job->is_part ? &job->span : NULL,
+        .later = job_device_later(job),
     };
     select_range(job, config);
     enum status status = create_latency(job, config);
@@ -259,44 +262,6 @@ static enum status open_source(struct sluice_job *job, const struct sluice_confi
     return status;
 }
 
-static enum status open_backend(struct sluice_job *job, const struct sluice_config *config)
-{
-    char reason[256];
-    int64_t begin_ns = meter_now_ns();
-    const struct spare_request request = {
-        .goes_on = !config_wants_gpu(config), .threads = config->threads, .log = &job->log};
-    enum status status = spare_create(&request, &job->spare);
-    if (!status)
-        status = config_backend(config, job->source->is_still, spare_log(job->spare), &job->backend,
-                                reason, sizeof reason);
-    if (!status)
-        status = spare_guard(job->spare, &job->backend);
-    if (status)
-        return status;
-    job_start_span(job, "open the device", begin_ns);
-    if (*reason)
-        log_print(&job->log, LOG_DEBUG, "the CPU filters: %s", reason);
-    return STATUS_OK;
-}
-
-// Open the device, and find out how many frames in flight there is room for. Where a GPU that nobody
-// asked for has room for none the CPU is taken.
-static enum status open_with_room(struct sluice_job *job, const struct sluice_config *config)
-{
-    enum status status = open_backend(job, config);
-    if (!status)
-        status = job_memory_fit(job, config);
-    if (status != STATUS_DEVICE || !job->backend || config_wants_gpu(config))
-        return status;
-    struct sluice_config on_cpu = *config;
-    on_cpu.backend = SLUICE_BACKEND_CPU;
-    on_cpu.vram = 0;
-    backend_destroy(&job->backend);
-    spare_destroy(&job->spare);
-    status = open_backend(job, &on_cpu);
-    return status ? status : job_memory_fit(job, &on_cpu);
-}
-
 // ---- wiring ----
 
 static void drop_frame(void *frame_)
@@ -360,6 +325,8 @@ static enum status create_submit(struct sluice_job *job, const struct sluice_con
                                           .max_pixels = config_max_pixels(config),
                                           .job = &job->need,
                                           .log = &job->log},
+                               .later_need = &job->gpu_need,
+                               .spare = job->spare,
                                .report_writer = job->report_writer,
                                .kind = &job->decoded,
                                .time_base = source_video(job->source)->time_base,
@@ -369,6 +336,14 @@ static enum status create_submit(struct sluice_job *job, const struct sluice_con
                                .trace = job->trace,
                                .tap = &job->tap},
         &job->chain, &job->submit);
+}
+
+// Threads of the CPU that filter frames at once: of its backend, or of a GPU's spare.
+static int filter_threads(const struct sluice_job *job, const struct sluice_config *config)
+{
+    if (!job->backend->gpus)
+        return job->backend->parallel;
+    return config->threads ? config->threads : av_cpu_count();
 }
 
 static enum status create_encode(struct sluice_job *job, const struct sluice_config *config)
@@ -386,6 +361,7 @@ static enum status create_encode(struct sluice_job *job, const struct sluice_con
                                                 .pictures = job->pictures,
                                                 .verify = config->verify,
                                                 .gpus = job->backend->gpus,
+                                                .threads = filter_threads(job, config),
                                                 .gap_kind = (enum gap_kind)config->gap},
                          &job->encode);
 }
@@ -485,12 +461,12 @@ enum status job_open(struct sluice_job *job, const struct sluice_config *config)
     status = open_source(job, config);
     if (status)
         return status;
-    status = open_with_room(job, config);
+    status = job_device_open(job, config);
     if (status)
         return status;
     if (job->source->pushed)
         status = pushed_bind(job->source->pushed, job->backend);
-    else if (config->map_input && !config->verify && !job->backend->gpus)
+    else if (config->map_input && !config->verify && !job->backend->gpus && !job->device_start)
         source_map(job->source);
     if (!status)
         status = open_decoder(job, config);

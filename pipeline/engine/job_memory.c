@@ -12,11 +12,10 @@
 
 // ---- before ----
 
-static bool is_decoded_on_device(const struct sluice_config *config, const struct source *source,
-                                 const struct backend *backend)
+bool memory_gpu_decodes(const struct sluice_config *config, const struct source *source)
 {
     enum AVCodecID codec = source_video(source)->codecpar->codec_id;
-    return backend->has_device_memory && config->hwdec != SLUICE_HWDEC_OFF && !config->repeatable &&
+    return config->hwdec != SLUICE_HWDEC_OFF && !config->repeatable &&
            decoder_has_hardware(codec) &&
            (config->hwdec == SLUICE_HWDEC_REQUIRE || !decoder_stays_on_cpu(codec));
 }
@@ -29,7 +28,7 @@ void memory_of_job(const struct sluice_config *config, const struct source *sour
         .ceiling = ceiling,
         .codec = source ? source_video(source)->codecpar->codec_id : AV_CODEC_ID_NONE,
         .codec_threads = config->codec_threads,
-        .on_device = source && is_decoded_on_device(config, source, backend),
+        .on_device = source && backend->has_device_memory && memory_gpu_decodes(config, source),
         .packets_queued = source && source->pushed ? FRAMES_QUEUED : PACKETS_QUEUED,
         .frames_queued = FRAMES_QUEUED,
         .sink = sink,
@@ -63,6 +62,7 @@ enum status job_memory_fit(struct sluice_job *job, const struct sluice_config *c
     int wanted = job->slots = config_slots(config, job->backend, job->source);
     ceiling_open(config->mem, config->vram, job->backend, &job->log, &job->ceiling);
     memory_of_job(config, job->source, job->backend, job->sink, &job->ceiling, &job->need);
+    job->need.keeps_packets = job->device_start && memory_gpu_decodes(config, job->source);
     job->need.claims = job->is_part; // another one may never run
     // A chain that is planned for later and does not fit is refused by the changes, with the first
     // frame, and they say when it would have come.
@@ -107,7 +107,7 @@ void job_memory_report(struct sluice_job *job, int64_t frame_bytes)
     int64_t records = report_writer_memory(job->report_writer, analysis_bytes);
     int threads = job->codec_threads ? job->codec_threads : av_cpu_count();
     job->max_memory = host_memory_resident() + slots + 3 * budget_packets +
-                      (job->need.on_device ? budget_history : 0) +
+                      (job->need.on_device || job->gpu_need.on_device ? budget_history : 0) +
                       budget_of_decoder(threads, frame_bytes) + filter_memory(filter) +
                       sink_memory(job->sink, most_bytes) + records + job->tap.memory;
     if (source_is_live(job->source))

@@ -11,6 +11,9 @@ enum {
 
 struct sluice_job;
 
+// Whether a GPU is likely to decode the source, if there is one.
+bool memory_gpu_decodes(const struct sluice_config *config, const struct source *source);
+
 // Make *need what a job of this source and sink (optional) takes beside its stages. The GPU decodes
 // where it is likely to.
 void memory_of_job(const struct sluice_config *config, const struct source *source,

@@ -7,6 +7,7 @@
 
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/job.h"
+#include "pipeline/engine/job_device.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/decoder.h"
 #include "pipeline/input/seek/cursor.h"
@@ -287,7 +288,7 @@ enum status job_part_commit(struct sluice_job *job, const struct sink *sink)
     json_t *made =
         json_pack("{ss ss ss ss ss ss}", "input", job->part_input, "sluice", sluice_version(),
                   "libavcodec", LIBAVCODEC_IDENT, "decoder", decoder_name(job->decoder), "backend",
-                  job->backend->name, "encoder", sink && sink->encoder ? sink->encoder : "");
+                  job_backend(job)->name, "encoder", sink && sink->encoder ? sink->encoder : "");
     struct sluice_ledger ledger = job->ledger;
     ledger.frames_damaged = decoder_damaged_frames(job->decoder);
     ledger.packets_damaged = decoder_damaged_packets(job->decoder);

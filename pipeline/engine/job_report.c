@@ -1,5 +1,6 @@
 // Reports of a job: progress, outputs, summary, verdict.
 #include "pipeline/engine/job.h"
+#include "pipeline/engine/job_device.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -130,16 +131,9 @@ static int64_t busy_ns(const struct sluice_job *job, enum sluice_part part)
     }
 }
 
-// The seconds that a part was working. The CPU's threads are one part, and so are several GPUs.
 static double busy_seconds(const struct sluice_job *job, enum sluice_part part)
 {
-    double seconds = (double)busy_ns(job, part) * 1e-9;
-    const struct backend *backend = job->backend;
-    bool of_gpus = part == SLUICE_PART_UPLOAD || part == SLUICE_PART_DOWNLOAD;
-    int shared = part == SLUICE_PART_FILTER && !backend->gpus ? backend->parallel
-                 : part == SLUICE_PART_FILTER || of_gpus      ? backend->gpus
-                                                              : 1;
-    return shared > 1 ? seconds / shared : seconds;
+    return (double)busy_ns(job, part) * 1e-9;
 }
 
 static void report_pace(const struct sluice_job *job, struct sluice_progress *progress)
@@ -352,10 +346,10 @@ enum sluice_status sluice_job_summary(const struct sluice_job *job, struct sluic
         .output = job->output_name,
         .encoder = job->sink ? job->sink->encoder : NULL,
         .output_format = job->output_format,
-        .backend = job->backend->name,
-        .device = job->backend->description,
+        .backend = job_backend(job)->name,
+        .device = job_backend(job)->description,
         .decoder = decoder_name(job->decoder),
-        .max_memory = job->max_memory,
+        .max_memory = job->max_memory ? job->max_memory + job_device_memory(job) : 0,
         .width = job->width,
         .height = job->height,
         .cores_busy = job->cores_busy < 1 ? job->cores_busy : 1,
@@ -368,6 +362,7 @@ enum sluice_status sluice_job_summary(const struct sluice_job *job, struct sluic
     ceiling_figures(&job->ceiling, &now.need_mem, &now.need_vram);
     now.mem = job->ceiling.host;
     now.vram = job->ceiling.device;
+    now.gpu_pending = job_device_is_pending(job);
     if (job->latency)
         latency_figures(job->latency, &now.latency);
     now.bytes_out = bytes_out(job);

@@ -210,8 +210,8 @@ enum status job_preroll(struct sluice_job *job)
     const char *pixel = av_get_pix_fmt_name(decoder_pixel(job->decoder));
     snprintf(job->input_format, sizeof job->input_format, "%s", pixel ? pixel : "unknown");
     int64_t frame_bytes = budget_of_frame(first);
-    job->need.page = job->tap.memory;
-    job->need.claims = true;
+    job->need.page = job->gpu_need.page = job->tap.memory;
+    job->need.claims = job->gpu_need.claims = true;
     status = submit_first(job, &first);
     if (!status)
         job_memory_report(job, frame_bytes);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "pipeline/engine/job.h"
+#include "pipeline/engine/job_device.h"
 #include "pipeline/input/source.h"
 #include "pipeline/output/http/http.h"
 #include "plan/backend.h"
@@ -66,7 +67,7 @@ static void write_info(FILE *to, const struct sluice_job *job)
     fputs("sluice_job_info", to);
     write_label(to, '{', "input", job->source->name);
     write_label(to, ',', "codec", avcodec_get_name(source_video(job->source)->codecpar->codec_id));
-    write_label(to, ',', "backend", job->backend->name);
+    write_label(to, ',', "backend", job_backend(job)->name);
     fputs("} 1\n", to);
 }
 

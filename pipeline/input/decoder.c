@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
@@ -15,6 +16,7 @@ enum status decoder_create_for(const struct decoder_request *request, const stru
                                struct decoder **decoder)
 {
     assert(request->hwdec != HWDEC_REQUIRE || !request->repeatable);
+    assert(!request->later.get || (request->rescues && request->hwdec != HWDEC_REQUIRE));
     *decoder = calloc(1, sizeof **decoder);
     struct decoder *made = *decoder;
     if (!made)
@@ -23,6 +25,7 @@ enum status decoder_create_for(const struct decoder_request *request, const stru
     made->log = source->log;
     made->backend = backend;
     made->request = *request;
+    made->awaits = request->later.get;
     made->given_pts = made->resume_pts = AV_NOPTS_VALUE;
     pthread_mutex_init(&made->pool_lock, NULL);
     made->about = avcodec_parameters_alloc();
@@ -33,9 +36,10 @@ enum status decoder_create_for(const struct decoder_request *request, const stru
         status = decoder_choose_hardware(made);
     if (!status)
         status = decoder_open_codec(made);
-    if (!status && made->hardware)
+    bool by_gpu = made->hardware || (made->awaits && decoder_likes_hardware(made));
+    if (!status && by_gpu)
         status = history_create(made->about, request->frames_held, &made->history);
-    if (!status && made->hardware && request->rescues)
+    if (!status && by_gpu && request->rescues)
         status = rescue_create(&made->rescue);
     if (status)
         decoder_destroy(decoder);
@@ -91,6 +95,12 @@ static bool notice_loss(struct decoder *decoder)
     return is_lost(decoder);
 }
 
+// True if the packets that come are kept: the GPU has them, or will.
+static bool keeps_packets(const struct decoder *decoder)
+{
+    return decoder->history && (decoder->hardware || decoder->awaits);
+}
+
 // True if damage at this pts counts.
 static bool is_counted(const struct decoder *decoder, int64_t pts)
 {
@@ -108,14 +118,14 @@ static void count_marked(struct decoder *decoder, const AVPacket *packet)
 }
 
 // Count a packet that the decoder refuses. Those that were marked are counted already. Decoders of
-// several threads tell a packet's damage some packets later: some may count twice where the CPU takes
-// over from a GPU, but none is left out.
+// several threads tell a packet's damage some packets later: where another decoder takes over, some may
+// count twice, or be taken for the one that is noted.
 static void count_refused(struct decoder *decoder, int error)
 {
     decoder->last_error = error;
     if (decoder->is_judged)
         return;
-    if (decoder->hardware && decoder->history)
+    if (keeps_packets(decoder) && !decoder->replaying)
         history_note_refused(decoder->history);
     bool counts = !decoder->marked && is_counted(decoder, decoder->last_pts);
     if (is_untried(decoder)) {
@@ -184,7 +194,7 @@ static enum status send_packet(struct decoder *decoder, const AVPacket *packet)
     enum status status = check_encryption(decoder, packet);
     if (!status)
         status = check_unknown_size(decoder, packet);
-    if (!status && packet && decoder->hardware && decoder->history)
+    if (!status && packet && keeps_packets(decoder))
         status = history_add(decoder->history, packet);
     if (status)
         return status;
@@ -250,11 +260,12 @@ static enum status fall_back(struct decoder *decoder)
     history_forget_refused(decoder->history);
     decoder->damaged_packets -= decoder->untried.counted;
     decoder->marked += decoder->untried.marked;
+    decoder->replayed = 0;
     decoder->replaying = true;
     return decoder_open_codec(decoder);
 }
 
-// True if a frame of this time, if there was one, was given out before the GPU was lost.
+// True if a frame of this time, if there was one, was given out by the decoder before this one.
 static bool is_given_again(const struct decoder *decoder, int64_t pts)
 {
     return decoder->resume_pts != AV_NOPTS_VALUE && pts != AV_NOPTS_VALUE &&
@@ -277,9 +288,10 @@ static void finish_frame(struct decoder *decoder, AVFrame *frame)
     if (is_guessed)
         frame->pts = decoder->next_pts;
     decoder->next_pts = frame->pts + (duration > 0 ? duration : 1);
-    decoder->damaged_frames +=
-        damaged && !is_given_again(decoder, frame->pts) && is_counted(decoder, frame->pts);
-    if (decoder->rescue && decoder->hardware)
+    if (is_given_again(decoder, frame->pts))
+        return;
+    decoder->damaged_frames += damaged && is_counted(decoder, frame->pts);
+    if (decoder->rescue && keeps_packets(decoder))
         history_note_frame(decoder->history, frame->pts, is_guessed);
 }
 
@@ -311,7 +323,7 @@ static bool is_judged(const struct decoder *decoder, const AVPacket *packet, int
 static bool replay(struct decoder *decoder, enum status *status)
 {
     AVPacket *packet;
-    if (decoder->hardware || !decoder->replaying)
+    if (!decoder->replaying)
         return false;
     *status = history_packet(decoder->history, decoder->replayed, &packet);
     decoder->is_judged = packet && is_judged(decoder, packet, decoder->replayed);
@@ -323,9 +335,12 @@ static bool replay(struct decoder *decoder, enum status *status)
     }
     bool ends = decoder->draining || decoder->pending;
     decoder->replaying = false;
-    if (!decoder->rescue)
+    // Other threads may look for a GPU's frames in the history: it stays, and empty.
+    if (decoder->hardware)
+        history_end_again(decoder->history);
+    else if (!decoder->rescue)
         history_destroy(&decoder->history);
-    else if (!*status) // other threads may look for a GPU's frames there: it stays, and empty
+    else if (!*status)
         *status = history_restart(decoder->history, decoder->about);
     if (!*status && ends)
         *status = send(decoder, NULL);
@@ -351,11 +366,71 @@ static enum status accept_frame(struct decoder *decoder, AVFrame *frame, bool *a
     return STATUS_OK;
 }
 
+enum status decoder_enter_gpu(struct decoder *decoder)
+{
+    history_begin_again(decoder->history);
+    decoder->began = false;
+    decoder->untried.counted = decoder->untried.marked = 0;
+    decoder->resume_pts = decoder->given_pts;
+    decoder->replayed = 0;
+    decoder->replaying = true;
+    return decoder_open_codec(decoder);
+}
+
+// The GPU is coming no more, or decodes nothing of this stream: no packets are kept for it.
+static enum status stay_in_software(struct decoder *decoder)
+{
+    decoder->awaits = false;
+    return decoder->history ? history_restart(decoder->history, decoder->about) : STATUS_OK;
+}
+
+// The backend, if it is known by now. Of long groups software decodes no more than half of what may be
+// kept, and waits then: the GPU would have to wait for the next group, if there is one.
+static struct backend *await_backend(const struct decoder *decoder)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    const struct backend_later *later = &decoder->request.later;
+    struct backend *backend = later->get(later->opaque);
+    while (!backend && decoder->history && history_is_half_full(decoder->history) &&
+           !*decoder->source->stop) {
+        nanosleep(&moment, NULL);
+        backend = later->get(later->opaque);
+    }
+    return backend;
+}
+
+// Go over to the GPU as soon as it is there. Packets that do not reach back far enough do so with the
+// next key frame.
+static enum status look_for_gpu(struct decoder *decoder)
+{
+    if (decoder->draining || decoder->pending || decoder->replaying)
+        return STATUS_OK;
+    struct backend *backend = await_backend(decoder);
+    if (!backend)
+        return STATUS_OK;
+    if (backend != decoder->backend)
+        decoder_change_backend(decoder, backend);
+    bool is_lost = backend->is_lost && backend->is_lost(backend);
+    if (!decoder->history || !backend->has_device_memory || is_lost)
+        return stay_in_software(decoder);
+    bool reaches = decoder->given_pts != AV_NOPTS_VALUE &&
+                   history_reaches(decoder->history, decoder->given_pts);
+    if (!reaches)
+        return STATUS_OK;
+    enum status status = decoder_choose_hardware(decoder);
+    if (status || !decoder->hardware)
+        return status ? status : stay_in_software(decoder);
+    decoder->awaits = false;
+    return decoder_enter_gpu(decoder);
+}
+
 // Make the decoder what it has to be before it is asked for a frame.
 static enum status prepare(struct decoder *decoder)
 {
     if (is_lost(decoder))
         return leave_gpu(decoder);
+    if (decoder->awaits)
+        return look_for_gpu(decoder);
     if (!is_untried(decoder))
         return STATUS_OK;
     return decoder->pending                    ? restart(decoder)
@@ -451,6 +526,11 @@ const char *decoder_name(const struct decoder *decoder)
 enum AVPixelFormat decoder_pixel(const struct decoder *decoder)
 {
     return decoder->hardware ? decoder->codec->sw_pix_fmt : decoder->codec->pix_fmt;
+}
+
+struct backend *decoder_backend(const struct decoder *decoder)
+{
+    return decoder->backend;
 }
 
 void *decoder_stream(const struct decoder *decoder)

@@ -21,6 +21,9 @@ struct decoder_request {
                                   // outlives the decoder
     int frames_held;              // how many decoded frames the rest of the pipeline keeps at once
     bool rescues;                 // the job goes on without the GPU, should that fail
+    // (optional) A GPU that is not there yet: software decodes until then. Not with REQUIRE, only with
+    // `rescues`.
+    struct backend_later later;
 };
 
 struct decoder;
@@ -29,7 +32,8 @@ struct part_span;
 // Open a decoder for the source's video. With hwdec AUTO the GPU decodes when the backend can read
 // its surfaces and the driver takes the stream; what it does not take falls back to software with
 // one sentence. REQUIRE makes that STATUS_DEVICE. A codec that this FFmpeg does not know is
-// STATUS_INPUT. `source` and `backend` must outlive the decoder.
+// STATUS_INPUT. A GPU that comes later begins at the last key frame: what it decodes again is not given
+// again. `source` and the backends must outlive the decoder.
 enum status decoder_create(const struct decoder_request *request, const struct source *source,
                            struct backend *backend, struct decoder **decoder);
 void decoder_destroy(struct decoder **decoder);
@@ -65,6 +69,10 @@ const char *decoder_name(const struct decoder *decoder);
 
 // The software pixel format of the frames, also where they lie on the GPU in another.
 enum AVPixelFormat decoder_pixel(const struct decoder *decoder);
+
+// What its frames are for: the backend that it was given, or the later one, once it uses that. The
+// decoder's thread.
+struct backend *decoder_backend(const struct decoder *decoder);
 
 // The stream on which surfaces of the GPU become valid; NULL in software.
 void *decoder_stream(const struct decoder *decoder);

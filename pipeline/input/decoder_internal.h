@@ -19,13 +19,15 @@ struct decoder {
     AVCodecContext *codec;
     void *stream;          // of the GPU
     AVBufferRef *hardware; // NULL: software
+    bool awaits;           // request.later: it is not known yet whether the GPU is coming
     bool copies;           // frames leave the GPU's decoder for memory of their own:
     AVBufferRef *memory;   // of frames as the last one; NULL: there was none
     char name[64];
     int64_t next_pts; // for frames without a timestamp
 
     // Packets that the GPU was given, for software to get again: all until the first frame shows that
-    // it can decode them, and then those that rescues need. NULL: they are nobody's.
+    // it can decode them, and then those that rescues need. Or those that software was given, for a GPU
+    // that comes later. NULL: they are nobody's.
     struct history *history;
     int replayed; // of them
     bool began, draining, replaying;
@@ -48,7 +50,8 @@ struct decoder {
     // ---- any thread's ----
     _Atomic int64_t damaged_packets, damaged_frames;
     pthread_mutex_t pool_lock;
-    // ---- guarded by pool_lock: frame threads ask for memory at once ----
+    // ---- guarded by pool_lock: frame threads ask for memory at once. So is what they read of `backend`,
+    // while another one may take its place ----
     AVBufferPool *pool;
     size_t pool_size;
 };
@@ -57,6 +60,10 @@ struct decoder {
 enum status decoder_create_for(const struct decoder_request *request, const struct source *source,
                                const AVCodecParameters *about, struct backend *backend,
                                struct decoder **decoder);
+
+// Decode on the GPU from now on, decoder->hardware, by the packets of the history, which have to reach
+// the frame that was given out last.
+enum status decoder_enter_gpu(struct decoder *decoder);
 
 // ---- decoder_open.c ----
 
@@ -70,6 +77,9 @@ enum status decoder_check_pixels(const struct decoder *decoder, int width, int h
 // Set decoder->hardware if the GPU is to decode the stream. STATUS_DEVICE with a sentence where the
 // request insists on that and it cannot be.
 enum status decoder_choose_hardware(struct decoder *decoder);
+
+// True if a GPU, once there is one, decodes the stream unless it turns out unable to.
+bool decoder_likes_hardware(const struct decoder *decoder);
 
 // Open a codec for the stream in the place of the one that there is, on the GPU if
 // decoder->hardware is set.
@@ -95,6 +105,9 @@ int decoder_get_buffer(AVCodecContext *codec, AVFrame *frame, int flags);
 // The same with zeros: some decoders leave what they cannot decode of a picture as memory had it,
 // and which earlier picture that was depends on the pace of the rest.
 int decoder_get_clear_buffer(AVCodecContext *codec, AVFrame *frame, int flags);
+
+// Take memory of frames from this backend from now on.
+void decoder_change_backend(struct decoder *decoder, struct backend *backend);
 
 // ---- decoder_rescue.c ----
 

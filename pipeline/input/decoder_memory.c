@@ -7,6 +7,15 @@
 #include "pipeline/ffmpeg/memory.h"
 #include "pipeline/input/decoder_internal.h"
 
+// True if frames are to be in the backend's memory, rather than libavcodec's, which is zero at first.
+static bool has_memory(struct decoder *decoder)
+{
+    pthread_mutex_lock(&decoder->pool_lock);
+    bool has = decoder->backend->has_device_memory;
+    pthread_mutex_unlock(&decoder->pool_lock);
+    return has;
+}
+
 static AVBufferRef *pool_get(struct decoder *decoder, size_t size)
 {
     pthread_mutex_lock(&decoder->pool_lock);
@@ -21,6 +30,15 @@ static AVBufferRef *pool_get(struct decoder *decoder, size_t size)
     return buffer;
 }
 
+void decoder_change_backend(struct decoder *decoder, struct backend *backend)
+{
+    pthread_mutex_lock(&decoder->pool_lock);
+    decoder->backend = backend;
+    av_buffer_pool_uninit(&decoder->pool);
+    decoder->pool_size = 0;
+    pthread_mutex_unlock(&decoder->pool_lock);
+}
+
 // Lay out a frame as libavcodec's own allocator does (get_buffer.c): dimensions and strides as the
 // codec wants them, all planes in one block with some bytes between.
 int decoder_get_buffer(AVCodecContext *codec, AVFrame *frame, int flags)
@@ -28,7 +46,7 @@ int decoder_get_buffer(AVCodecContext *codec, AVFrame *frame, int flags)
     struct decoder *decoder = codec->opaque;
     const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(frame->format);
     if (!about || about->flags & (AV_PIX_FMT_FLAG_HWACCEL | AV_PIX_FMT_FLAG_PAL) ||
-        !(codec->codec->capabilities & AV_CODEC_CAP_DR1))
+        !(codec->codec->capabilities & AV_CODEC_CAP_DR1) || !has_memory(decoder))
         return avcodec_default_get_buffer2(codec, frame, flags);
     int width = frame->width, height = frame->height, align[AV_NUM_DATA_POINTERS], unaligned;
     avcodec_align_dimensions2(codec, &width, &height, align);
@@ -61,10 +79,7 @@ int decoder_get_buffer(AVCodecContext *codec, AVFrame *frame, int flags)
 
 int decoder_get_clear_buffer(AVCodecContext *codec, AVFrame *frame, int flags)
 {
-    const struct decoder *decoder = codec->opaque;
-    int error = decoder->backend->has_device_memory
-                    ? decoder_get_buffer(codec, frame, flags)
-                    : avcodec_default_get_buffer2(codec, frame, flags);
+    int error = decoder_get_buffer(codec, frame, flags);
     for (int k = 0; k < AV_NUM_DATA_POINTERS && error >= 0 && frame->buf[k]; k++)
         memset(frame->buf[k]->data, 0, (size_t)frame->buf[k]->size);
     return error;

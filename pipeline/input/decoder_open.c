@@ -64,6 +64,13 @@ const char *decoder_stays_on_cpu(enum AVCodecID id)
     return NULL;
 }
 
+bool decoder_likes_hardware(const struct decoder *decoder)
+{
+    enum AVCodecID id = decoder->about->codec_id;
+    return decoder->request.hwdec != HWDEC_OFF && !decoder->request.repeatable &&
+           decoder_has_hardware(id) && is_exact(id);
+}
+
 // Open a device context over the backend's, with a stream of its own.
 static enum status open_hardware(struct decoder *decoder)
 {
@@ -147,7 +154,7 @@ enum status decoder_open_codec(struct decoder *decoder)
         context->thread_count =
             needs_one_thread(decoder, codec->id) ? 1 : frame_threads(decoder, context);
         allow_threaded_callbacks(context);
-        if (decoder->backend->has_device_memory)
+        if (decoder->backend->has_device_memory || decoder->awaits)
             context->get_buffer2 = decoder_get_buffer;
         if (decoder->request.repeatable || decoder->request.part)
             context->get_buffer2 = decoder_get_clear_buffer;

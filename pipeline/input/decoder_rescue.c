@@ -50,6 +50,7 @@ static enum status begin(struct rescue *rescue, const struct decoder *decoder)
     struct decoder_request request = decoder->request;
     request.hwdec = HWDEC_OFF;
     request.rescues = false;
+    request.later = (struct backend_later){0};
     rescue->room = request.frames_held + 1; // one is in the hands of who delivers
     rescue->frame = calloc((size_t)rescue->room, sizeof *rescue->frame);
     enum status status = STATUS_MEMORY;

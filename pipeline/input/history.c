@@ -23,6 +23,8 @@ struct history {
     int count, room;
     int64_t bytes;
     bool whole;       // packets are kept from the first of `entry` on
+    bool again;       // they are being decoded from the first on
+    bool broken;      // ... and are of no use behind that
     int second_group; // where it begins in `entry`; 0: there is none yet
     // ---- the decode thread's ----
     bool began;     // a frame came
@@ -127,7 +129,7 @@ enum status history_add(struct history *history, const AVPacket *packet)
 {
     enum status status = STATUS_OK;
     pthread_mutex_lock(&history->lock);
-    bool trims = history->began && !history->frozen;
+    bool trims = history->began && !history->frozen && !history->again;
     if (trims && history->bytes + weight_of(packet) > budget_history)
         lose(history);
     if (!history->whole && may_begin(history, packet))
@@ -136,6 +138,31 @@ enum status history_add(struct history *history, const AVPacket *packet)
         status = append(history, packet);
     pthread_mutex_unlock(&history->lock);
     return status;
+}
+
+bool history_is_half_full(struct history *history)
+{
+    pthread_mutex_lock(&history->lock);
+    bool half = history->bytes > budget_history / 2;
+    pthread_mutex_unlock(&history->lock);
+    return half;
+}
+
+void history_begin_again(struct history *history)
+{
+    pthread_mutex_lock(&history->lock);
+    history->began = history->broken = false;
+    history->again = true;
+    pthread_mutex_unlock(&history->lock);
+}
+
+void history_end_again(struct history *history)
+{
+    pthread_mutex_lock(&history->lock);
+    if (history->broken && !history->frozen)
+        lose(history);
+    history->again = history->broken = false;
+    pthread_mutex_unlock(&history->lock);
 }
 
 void history_note_refused(struct history *history)
@@ -180,13 +207,15 @@ void history_note_frame(struct history *history, int64_t pts, bool is_guessed)
 {
     pthread_mutex_lock(&history->lock);
     bool lost = is_guessed || falls(history, pts);
-    if (lost && !history->frozen)
+    if (lost && history->again)
+        history->broken = true;
+    else if (lost && !history->frozen)
         lose(history);
     if (lost)
         history->came = 0;
     history->began = true;
     history->pts[history->came++ % history->frames] = pts;
-    while (!history->frozen && history->second_group &&
+    while (!history->frozen && !history->again && history->second_group &&
            history->entry[history->second_group].packet->pts <= oldest(history)) {
         forget(history, history->second_group);
         find_second_group(history, 1);
@@ -206,7 +235,7 @@ enum status history_restart(struct history *history, const AVCodecParameters *ab
         avcodec_parameters_free(&history->about);
         history->about = copy;
         history->whole = !status;
-        history->began = false;
+        history->began = history->again = history->broken = false;
         history->came = 0;
     }
     pthread_mutex_unlock(&history->lock);

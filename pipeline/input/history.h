@@ -38,6 +38,14 @@ void history_note_frame(struct history *history, int64_t pts, bool is_guessed);
 // Forget all, and begin with the next packet, of the stream as `about` has it. Nothing if frozen.
 enum status history_restart(struct history *history, const AVCodecParameters *about);
 
+// Another decoder gets the packets from the first on, and then those that come. Nothing is forgotten until it
+// has had them, and as at the beginning all that come are kept until its first frame is noted.
+void history_begin_again(struct history *history);
+void history_end_again(struct history *history);
+
+// True if half as much is kept as may be.
+bool history_is_half_full(struct history *history);
+
 // Note that the decoder refused the packet that was added last; and forget all that were noted.
 void history_note_refused(struct history *history);
 void history_forget_refused(struct history *history);

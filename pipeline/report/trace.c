@@ -27,8 +27,8 @@ struct trace {
     int64_t kept_so_far; // all
 };
 
-static const char *const threads[TRACE_SLOTS] = {"start",  "demux",  "decode",
-                                                 "submit", "encode", "mux"};
+static const char *const threads[TRACE_SLOTS] = {"start",  "demux", "decode", "submit",
+                                                 "encode", "mux",   "device"};
 static const char *const phases[3] = {"upload", "filter", "download"};
 
 static void name_track(struct trace *trace, int track, const char *name, int slot)
@@ -74,9 +74,13 @@ enum status trace_create(const char *file, bool overwrite, const struct log *log
 
 void trace_slots(struct trace *trace, int slots)
 {
-    for (int slot = 0; trace && trace->writes && slot < slots; slot++)
+    if (!trace || !trace->writes)
+        return;
+    pthread_mutex_lock(&trace->lock);
+    for (int slot = 0; slot < slots; slot++)
         for (int phase = 0; phase < 3; phase++)
             name_track(trace, TRACE_SLOTS + 3 * slot + phase, phases[phase], slot);
+    pthread_mutex_unlock(&trace->lock);
 }
 
 static void write_locked(struct trace *trace, const struct span *span)

@@ -21,6 +21,7 @@ enum trace_track {
     TRACE_SUBMIT,
     TRACE_ENCODE,
     TRACE_MUX,
+    TRACE_DEVICE,
     TRACE_SLOTS,
 };
 

@@ -98,7 +98,8 @@ static void measure_decoder(const struct filter *filter, struct need *need)
         need->device[NEED_DECODER] = OWN + SURFACES * bytes;
         need->host[NEED_DECODER] = budget_history;
     } else {
-        need->host[NEED_DECODER] = budget_estimate_decoder(job->codec, job->codec_threads, bytes);
+        need->host[NEED_DECODER] = budget_estimate_decoder(job->codec, job->codec_threads, bytes) +
+                                   (job->keeps_packets ? budget_history : 0);
     }
     need->host[NEED_DECODER] +=
         budget_codec + budget_of_queue(job->packets_queued, budget_packets, bytes);

@@ -22,14 +22,26 @@ static int64_t available_locked(void)
     return available + (own > own_before ? own - own_before : 0);
 }
 
+// What may be taken of what is free on a device.
+static int64_t room_of(struct backend *backend)
+{
+    size_t room = backend->device_room ? backend->device_room(backend) : 0;
+    return (int64_t)(room - room / 16);
+}
+
+void ceiling_add_device(struct ceiling *ceiling, struct backend *backend)
+{
+    ceiling->device = room_of(backend);
+}
+
 void ceiling_open(int64_t mem, int64_t vram, struct backend *backend, const struct log *log,
                   struct ceiling *ceiling)
 {
-    size_t room = backend->device_room ? backend->device_room(backend) : 0;
+    int64_t room = vram ? vram : room_of(backend);
     pthread_mutex_lock(&lock);
     *ceiling = (struct ceiling){.host = mem ? mem : available_locked(),
                                 .host_asked = mem,
-                                .device = vram ? vram : (int64_t)(room - room / 16),
+                                .device = room,
                                 .device_asked = vram};
     pthread_mutex_unlock(&lock);
     if (vram && !backend->device_room)

@@ -31,7 +31,8 @@ struct need {
 
 // Ceiling of a job: memory that it may take.
 struct ceiling {
-    int64_t host, device; // bytes; 0: nobody says
+    int64_t host;           // bytes; 0: nobody says
+    _Atomic int64_t device; // the same
     bool host_asked, device_asked;
     // ---- guarded by the process's lock ----
     int64_t claimed;     // of the host's, the most that was needed
@@ -45,6 +46,7 @@ struct need_job {
     enum AVCodecID codec; // of the input
     int codec_threads;    // 0: as many as it takes
     bool on_device;       // the GPU decodes
+    bool keeps_packets;   // ... or will, once it is ready
     int packets_queued, frames_queued;
     const struct sink *sink; // (optional)
     bool live, verifies;
@@ -59,6 +61,9 @@ struct need_job {
 // says that it limits nothing. Any thread, as all below.
 void ceiling_open(int64_t mem, int64_t vram, struct backend *backend, const struct log *log,
                   struct ceiling *ceiling);
+
+// Set the ceiling of the device's memory as above, of a device that was not there then.
+void ceiling_add_device(struct ceiling *ceiling, struct backend *backend);
 
 // The most that was needed of the host's memory, and what was needed last of the device's.
 void ceiling_figures(const struct ceiling *ceiling, int64_t *host, int64_t *device);

@@ -89,6 +89,13 @@ void spare_destroy(struct spare **spare)
     *spare = NULL;
 }
 
+void spare_begin_at(struct spare *spare, long long frame)
+{
+    pthread_mutex_lock(&spare->lock);
+    spare->submitted = spare->done = frame;
+    pthread_mutex_unlock(&spare->lock);
+}
+
 long long spare_frames(struct spare *spare)
 {
     if (!spare)

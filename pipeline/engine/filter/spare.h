@@ -42,10 +42,13 @@ void spare_destroy(struct spare **spare);
 // else goes through. Thread-safe.
 const struct log *spare_log(struct spare *spare);
 
+// Frame `frame` of the job is the first that the backend gets, ahead of the spare's work; else frame 0 is.
+void spare_begin_at(struct spare *spare, long long frame);
+
 // Frames that the CPU was given since the GPU failed; 0 of NULL. Any thread.
 long long spare_frames(struct spare *spare);
 
 // Put a backend with GPUs behind the spare: *backend is another one then, which owns it, and which can
-// be left if the job goes on. Its work is in host memory, or on the GPU. Leaves a backend without GPUs as it is. STATUS_MEMORY: *backend is
-// destroyed, and NULL.
+// be left if the job goes on. Its work is in host memory, or on the GPU. Leaves a backend without GPUs as
+// it is. STATUS_MEMORY: *backend is destroyed, and NULL.
 enum status spare_guard(struct spare *spare, struct backend **backend);

@@ -143,6 +143,7 @@ static enum status receive(struct decode *decode, AVFrame *frame, bool *got, boo
     assert(frame->pts != AV_NOPTS_VALUE); // decoder_receive() says so
     ports->kind->device_stream = decoder_stream(ports->decoder);
     ports->kind->software_pixel = decoder_pixel(ports->decoder);
+    ports->kind->backend = decoder_backend(ports->decoder); // last: see submit.c
     decode->seen = true;
     status = check_range(decode, frame, before);
     bool outside = *before || status;

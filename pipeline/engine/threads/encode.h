@@ -41,6 +41,7 @@ struct encode_ports {
     int pictures;            // of each frame: the chain's result, and its tees
     int verify;              // every so many frames is compared with the reference; 0: none
     int gpus;                // that slots go round; 0 or 1: all are one's
+    int threads;             // of the CPU that filter frames at once, at least 1
     enum gap_kind gap_kind;
 };
 
@@ -71,6 +72,7 @@ struct encode_figures {
     int64_t media_us; // of video handed to the sink, since its first frame
     bool flushing;    // the sink has the last frame
     // Busy times: of slots, and of a sink that encodes in this thread.
+    // The CPU's threads are one that filters, and so are several GPUs.
     int64_t upload_ns, filter_ns, download_ns, encode_ns;
 };
 

@@ -8,6 +8,7 @@
 #include "base/queue.h"
 #include "base/stop.h"
 #include "pipeline/engine/filter/change.h"
+#include "pipeline/engine/filter/spare.h"
 #include "pipeline/engine/threads/decode.h"
 #include "pipeline/engine/threads/latency.h"
 #include "pipeline/engine/threads/owner.h"
@@ -23,8 +24,9 @@ struct submit {
     struct submit_ports ports;
     struct owner owner;
     struct chain chain;
-    struct filter *filter; // NULL: a chain has taken over, and no frame came since
-    int64_t submitted;     // frames
+    struct filter *filter;   // NULL: a chain has taken over, and no frame came since
+    int64_t submitted;       // frames
+    struct backend *backend; // of the filter; NULL: there was none
     // ---- any thread reads ----
     _Atomic int64_t dropped_late, dropped_stop;
 };
@@ -67,6 +69,54 @@ const struct filter *submit_filter(const struct submit *submit)
 
 // ---- frames ----
 
+// True if the frame is for another backend than those before, a GPU that is ready now. Frames that were
+// decoded ahead of it, on the host where those of now are on the device, are for the one before.
+static bool changes_backend(const struct submit *submit, const AVFrame *frame)
+{
+    const struct decoded_kind *kind = submit->ports.kind;
+    const struct backend *now = kind->backend;
+    return now && submit->backend && now != submit->backend &&
+           (frame->hw_frames_ctx || !kind->device_stream);
+}
+
+// The GPU is ready. Where the host has no memory any more for what it takes beside, others of the process
+// having claimed that, it is left at once: the CPU goes on, as planned.
+static void begin_on_gpu(const struct submit *submit, const struct filter_request *request,
+                         const AVFrame *frame)
+{
+    const struct log silent = {0};
+    struct filter_request trial = *request;
+    struct backend *gpu = request->backend;
+    spare_begin_at(submit->ports.spare, submit->submitted);
+    log_print(request->log, LOG_DEBUG, "the GPU is ready: it filters from frame %lld on",
+              (long long)submit->submitted);
+    trial.log = &silent;
+    if (gpu->leave && filter_check(&trial, frame) == STATUS_USAGE)
+        gpu->leave(gpu, "there is no memory left for frames of the GPU");
+}
+
+// Make the request of a filter for such frames.
+static struct filter_request describe_filter(struct submit *submit, const AVFrame *frame)
+{
+    const struct submit_ports *ports = &submit->ports;
+    struct filter_request request = ports->filter;
+    bool changes = changes_backend(submit, frame);
+    if (!submit->backend || changes)
+        submit->backend = ports->kind->backend ? ports->kind->backend : ports->filter.backend;
+    assert(!frame->hw_frames_ctx || submit->backend->has_device_memory);
+    if (submit->backend != ports->filter.backend) {
+        request.backend = submit->backend;
+        request.job = ports->later_need;
+    }
+    request.chain = &submit->chain;
+    request.strict = !submit->submitted;
+    request.device_stream = ports->kind->device_stream;
+    request.software_pixel = (enum AVPixelFormat)ports->kind->software_pixel;
+    if (changes)
+        begin_on_gpu(submit, &request, frame);
+    return request;
+}
+
 // Another kind of frame than before: finish those that are being filtered, then begin with a new
 // filter.
 static enum status change_filter(struct submit *submit, const AVFrame *frame)
@@ -75,11 +125,7 @@ static enum status change_filter(struct submit *submit, const AVFrame *frame)
     enum status status = ring_drain(ports->ring);
     if (status)
         return status;
-    struct filter_request request = ports->filter;
-    request.chain = &submit->chain;
-    request.strict = !submit->submitted;
-    request.device_stream = ports->kind->device_stream;
-    request.software_pixel = (enum AVPixelFormat)ports->kind->software_pixel;
+    struct filter_request request = describe_filter(submit, frame);
     filter_destroy(&submit->filter);
     int64_t begin_ns = meter_now_ns();
     status = filter_create(&request, frame, &submit->filter);
@@ -121,7 +167,7 @@ static void show(const struct submit_ports *ports, const AVFrame *frame)
         .rotation = matrix ? rotation_of_matrix(matrix) : (struct rotation){0},
         .time_base = ports->time_base,
         .pts_us = av_rescale_q(frame->pts, ports->time_base, AV_TIME_BASE_Q),
-        .device_stream = ports->kind->device_stream,
+        .device_stream = frame->hw_frames_ctx ? ports->kind->device_stream : NULL,
         .software_pixel = (enum AVPixelFormat)ports->kind->software_pixel,
     };
     tap->frame(tap->opaque, frame, &about);
@@ -134,7 +180,8 @@ enum status submit_fill(struct submit *submit, AVFrame **frame, struct slot **sl
     enum status status = take_change(submit, *frame);
     if (!status)
         show(ports, *frame);
-    if (!status && (!submit->filter || !filter_accepts(submit->filter, *frame)))
+    if (!status && (!submit->filter || !filter_accepts(submit->filter, *frame) ||
+                    changes_backend(submit, *frame)))
         status = change_filter(submit, *frame);
     if (!status)
         status = ring_claim(ports->ring, slot);

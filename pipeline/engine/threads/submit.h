@@ -19,6 +19,7 @@ struct queue;
 struct ring;
 struct slot;
 struct sluice_ledger;
+struct spare;
 struct stop;
 struct tap;
 struct trace;
@@ -27,10 +28,12 @@ struct submit;
 
 // All outlive the thread.
 struct submit_ports {
-    struct queue *frames;         // in: AVFrame
-    struct ring *ring;            // out: filled slots
-    struct changes *changes;      // the chains that take over
-    struct filter_request filter; // of every filter, but for its chain and what frames decide
+    struct queue *frames;              // in: AVFrame
+    struct ring *ring;                 // out: filled slots
+    struct changes *changes;           // the chains that take over
+    struct filter_request filter;      // of every filter, but for its chain and what frames decide
+    const struct need_job *later_need; // of filters on the backend that comes later
+    struct spare *spare;               // of that
     struct report_writer *report_writer; // (optional) hears of the chains that take over
     const struct decoded_kind *kind;
     AVRational time_base;   // the frames'
