@@ -15,7 +15,7 @@ static void draw_row(const struct full_frame_work *work, struct match_box box, i
         if (!match_is_framed(box, line, x, y, f->shift_x, f->shift_y))
             continue;
         if (work->depth > 8)
-            ((uint16_t *)row)[x] = (uint16_t)value;
+            ((sample16 *)row)[x] = (uint16_t)value;
         else
             ((uint8_t *)row)[x] = (uint8_t)value;
     }

@@ -63,7 +63,7 @@ static void lay_tile(const struct row_pipeline *pipeline, const struct row_level
     for (int j = 0; j < fft_sample_rows(fft); j++) {
         double *to = fft_sample(fft, 0, j);
         const uint8_t *row8 = j < rows ? state->pointers[j] : NULL;
-        const uint16_t *row16 = j < rows ? state->pointers[j] : NULL;
+        const sample16 *row16 = j < rows ? state->pointers[j] : NULL;
         memset(to, 0, (size_t)fft_sample_columns(fft) * sizeof *to);
         for (int i = 0; i < columns && j < rows; i++)
             to[i] = (bytes == 1 ? row8[begin + i] : row16[begin + i]) - middle;
@@ -91,7 +91,7 @@ static void take_tile(const struct row_pipeline *pipeline, const struct row_leve
             if (here->bytes == 1)
                 to[first + i] = (uint8_t)y;
             else
-                ((uint16_t *)to)[first + i] = (uint16_t)y;
+                ((sample16 *)to)[first + i] = (uint16_t)y;
         }
     }
 }

@@ -29,7 +29,7 @@ static void count_bytes(const uint8_t *row, int width, struct counts *counts)
         counts->bin[0][row[x]]++;
 }
 
-static inline void count_limited(const uint16_t *row, int width, int depth, uint32_t most,
+static inline void count_limited(const sample16 *row, int width, int depth, uint32_t most,
                                  struct counts *counts, struct statistics *part)
 {
     const int shift = depth - 8;
@@ -50,7 +50,7 @@ static inline void count_limited(const uint16_t *row, int width, int depth, uint
 }
 
 // Samples are limited in rows that have some above their depth: looking costs less.
-static void count_words(const struct full_frame_work *work, const uint16_t *row,
+static void count_words(const struct full_frame_work *work, const sample16 *row,
                         struct counts *counts, struct statistics *part)
 {
     uint16_t most = (uint16_t)max_sample(work->depth);

@@ -327,7 +327,7 @@ static void scatter_bytes(const uint8_t *from, uint8_t *to, int step, int offset
 #undef ROOT_OF
 #undef ROWS
 
-#define SAMPLE uint16_t
+#define SAMPLE sample16
 #define DIFFERENCE int32_t
 #define ROOT double
 #define ROOT_OF(value) sqrt(value)
@@ -362,12 +362,12 @@ static void scatter_bytes(const uint8_t *from, uint8_t *to, int step, int offset
 static void widen(const void *from_, const uint16_t *table, void *to_, int width)
 {
     const uint8_t *from = from_;
-    uint16_t *restrict to = to_;
+    sample16 *restrict to = to_;
     for (int x = 0; x < width; x++)
         to[x] = table[from[x]];
 }
 
-static bool any_bit(const uint16_t *from, uint16_t mask, int width)
+static bool any_bit(const sample16 *from, uint16_t mask, int width)
 {
     uint16_t any = 0;
     int x = 0;
@@ -388,7 +388,7 @@ static bool any_bit(const uint16_t *from, uint16_t mask, int width)
 
 static void narrow(const void *from_, const uint16_t *table, void *to_, int width)
 {
-    const uint16_t *from = from_;
+    const sample16 *from = from_;
     uint8_t *restrict to = to_;
     for (int x = 0; x < width; x++)
         to[x] = (uint8_t)table[from[x]];

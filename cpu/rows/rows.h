@@ -14,6 +14,9 @@
 #include "cpu/rows/wavelet.h"
 #include "plan/op.h"
 
+// A sample of two bytes at any address: a uint16_t may be taken for one that lies at an even one.
+typedef uint16_t sample16 __attribute__((aligned(1)));
+
 // One axis of OP_SEPARABLE. Taps of at most 15 bits are also laid out as a line, tap[radius] ..
 // tap[0] .. tap[radius], with ROW_TAPS_MARGIN zeros at both ends.
 struct row_taps {
@@ -73,7 +76,7 @@ struct row_kernels {
                         int width);
 
     // True if any plain sample of 16 bits has one of the bits of `mask`.
-    bool (*any_bit)(const uint16_t *from, uint16_t mask, int width);
+    bool (*any_bit)(const sample16 *from, uint16_t mask, int width);
 
     // Scatter samples into a row of a component's plane.
     void (*store[2])(const void *from, const struct component *at, uint8_t *to, int width);

@@ -705,7 +705,7 @@ static int unit_of(const struct box *box)
     if (box->sink.views > 1 || !view->plain || view->bytes > 1 || box->sink.lookup.table ||
         box->sink.width % VEC4 || !view_is_aligned(view, GROUP) || box->shift % 8)
         return 0;
-    return box->sink.width % GROUP ? VEC4 : GROUP;
+    return box->sink.width % GROUP ? (int)VEC4 : (int)GROUP;
 }
 
 // Columns of results of so many strips side by side, at most: a lane's last ones come short by SHIFT.
