@@ -18,6 +18,7 @@ coverage-report:
 
 # Errors of memory and of the language: the whole suite in a build with AddressSanitizer, LeakSanitizer and
 # UndefinedBehaviorSanitizer. Python programs that load the library need the sanitizer first.
+test-asan: export LSAN_OPTIONS = suppressions=$(CURDIR)/tests/asan/leaks.txt:print_suppressions=0
 test-asan: setup-test
 	$(CAMPAIGN) BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" \
 	    LDFLAGS=-fsanitize=address,undefined test-run

@@ -151,6 +151,7 @@ def link(installed, source, to, static=False, compiler="cc"):
     """Compile a program as users do, by what pkg-config says."""
     libraries = flags(installed, "--libs", *(["--static"] if static else []))
     if static:
+        tools.needs_plain_archive()
         libraries = ["-l:libsluice.a" if word == "-lsluice" else word for word in libraries]
     output_of(*compiler.split(), "-Wall", "-Wextra", "-Werror", "-g", *flags(installed, "--cflags"), source,
               "-o", to, *libraries)

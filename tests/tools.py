@@ -18,6 +18,12 @@ ROOT = Path(__file__).resolve().parent.parent
 SLUICE = os.path.abspath(os.environ.get("SLUICE", ROOT / "build" / "sluice"))
 
 
+def needs_plain_archive():
+    """Skip where the static library needs AddressSanitizer's."""
+    if b"__asan_init" in Path(SLUICE).read_bytes():
+        pytest.skip("the archive was made with AddressSanitizer")
+
+
 def media_folder():
     """The folder of real files, or None where there is none."""
     folder = Path(os.environ.get("SLUICE_MEDIA", ROOT.parent / "shared" / "media"))
