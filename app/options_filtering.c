@@ -21,16 +21,17 @@ static const struct option_row rows[] = {
         .name = "backend",
         OF_RUN(config.backend),
         .argument = "NAME",
-        .choices =
-            {{"auto", SLUICE_BACKEND_AUTO,
-              "the GPU where there is one that pays, else the CPU, which has the first frames "
-              "of a file until the GPU is ready"},
-             {"cuda", SLUICE_BACKEND_CUDA, "an NVIDIA GPU; without one the run fails"},
-             {"cpu", SLUICE_BACKEND_CPU, "all cores, with their vector instructions"},
-             {"scalar", SLUICE_BACKEND_SCALAR, "the reference: plain loops, slow and exact"}},
+        .choices = {{"auto", SLUICE_BACKEND_AUTO,
+                     "the GPU where there is one that pays, else "
+                     "the CPU"},
+                    {"cuda", SLUICE_BACKEND_CUDA, "an NVIDIA GPU; without one the run fails"},
+                    {"cpu", SLUICE_BACKEND_CPU, "all cores, with their vector instructions"},
+                    {"scalar", SLUICE_BACKEND_SCALAR,
+                     "the reference: plain loops, slow and exact"}},
         .initial = "auto",
         .help = "what filters: auto, cuda, cpu or scalar (the reference)",
-        .details = "All of them give the same frames to the bit.",
+        .details = "All of them give the same frames to the bit. With auto the CPU has the first "
+                   "frames of a file, until the GPU is ready.",
     },
     {
         .name = "hwdec",

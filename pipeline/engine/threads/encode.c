@@ -114,7 +114,8 @@ static void note_span(struct encode *encode, enum engine engine, int64_t *end, i
     int64_t begin = span->begin_ns > *end ? span->begin_ns : *end;
     int64_t took = span->end_ns > begin ? span->end_ns - begin : 0;
     int gpus = encode->ports.gpus > 1 ? encode->ports.gpus : 1;
-    int64_t busy = span->busy_ns ? span->busy_ns / encode->ports.threads : took / gpus;
+    int threads = encode->ports.threads > 1 ? encode->ports.threads : 1;
+    int64_t busy = span->busy_ns ? span->busy_ns / threads : took / gpus;
     if (span->end_ns > *end)
         *end = span->end_ns;
     encode->engine[engine].busy_ns += busy;
