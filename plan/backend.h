@@ -196,8 +196,8 @@ static inline enum status executor_submit_many_async(struct executor *executor, 
 
 // A backend that is made while another one works.
 struct backend_later {
-    // What works from now on: the backend, or the one before where there will be no other. NULL: it is
-    // not known yet. Nanoseconds. Thread-safe.
+    // The backend that works from now on, which is the one before where there will be no other. NULL: it
+    // is not known yet. Nanoseconds. Thread-safe.
     struct backend *(*get)(void *opaque);
     void *opaque;
 };

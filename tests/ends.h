@@ -67,19 +67,24 @@ static inline void make_picture(struct noise *picture, int number)
 static const struct sluice_format yuv420p = {
     .size = sizeof yuv420p, .pixfmt = "yuv420p", .width = WIDTH, .height = HEIGHT};
 
-// The same frames as a file of raw video.
-static inline const char *raw_file(void)
+// The first so many of the same frames as a file of raw video.
+static inline const char *raw_file_of(const char *base, int frames)
 {
-    const char *name = path("in.yuv");
+    const char *name = path(base);
     FILE *file = fopen(name, "wb");
     assert_non_null(file);
-    for (int n = 0; n < FRAMES; n++)
+    for (int n = 0; n < frames; n++)
         for (int p = 0; p < 3; p++)
             for (int y = 0; y < plane_height(p); y++)
                 for (int x = 0; x < plane_width(p); x++)
                     fputc(sample(n, p, x, y), file);
     assert_int_equal(fclose(file), 0);
     return name;
+}
+
+static inline const char *raw_file(void)
+{
+    return raw_file_of("in.yuv", FRAMES);
 }
 
 // ---- a job, its callbacks and its pushing thread ----

@@ -88,32 +88,15 @@ static enum sluice_status take_slowly(void *opaque, int output, const struct slu
     return take(&job.ends, output, format, frame);
 }
 
-static const char *long_file(void)
-{
-    const char *name = path("long.yuv");
-    FILE *file = fopen(name, "wb");
-    assert_non_null(file);
-    for (int n = 0; n < LONG; n++)
-        for (int p = 0; p < 3; p++)
-            for (int y = 0; y < plane_height(p); y++)
-                for (int x = 0; x < plane_width(p); x++)
-                    fputc(sample(n, p, x, y), file);
-    assert_int_equal(fclose(file), 0);
-    return name;
-}
-
 // `comes_at` -1: before the first frame.
 static void begin(const char *chain, int comes_at, struct fragile how)
 {
     memset(&job, 0, sizeof job);
     begin_config(&job.ends, chain);
     struct sluice_config *config = &job.ends.config;
+    read_raw(&job.ends);
     config->backend = SLUICE_BACKEND_AUTO;
-    config->input = long_file();
-    config->input_format = "rawvideo";
-    config->input_pixfmt = "yuv420p";
-    config->input_width = WIDTH;
-    config->input_height = HEIGHT;
+    config->input = raw_file_of("long.yuv", LONG);
     config->threads = 2;
     config->log = hear;
     config->take = take_slowly;

@@ -13,13 +13,13 @@
 #include "pipeline/input/source.h"
 #include "pipeline/report/trace.h"
 
-// What the thread that makes the GPU ready needs beside the job, whose other threads work meanwhile.
+// The thread that makes the GPU ready: its own data, beside the job, whose other threads work meanwhile.
 struct device_start {
     struct sluice_job *job;
     struct sluice_config config; // numbers alone
     struct chain chain;
     struct need_job need; // nothing is claimed by it
-    AVFrame *shape;       // of the source's pictures
+    AVFrame *shape;       // a frame without samples, like the source's
     struct gpu_start *start;
     _Atomic int64_t memory; // bytes of the host's that the GPU's context took, about
 };

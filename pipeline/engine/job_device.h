@@ -16,7 +16,7 @@ struct sluice_job;
 // room for as many frames as the CPU has.
 enum status job_device_open(struct sluice_job *job, const struct sluice_config *config);
 
-// What the job's decoder is to wait for; zeroed: for nothing.
+// The GPU that the job's decoder is to wait for; zeroed: none.
 struct backend_later job_device_later(const struct sluice_job *job);
 
 // True while it is not known whether the GPU will come; bytes of the host's memory that it took to make it

@@ -70,8 +70,8 @@ const char *decoder_name(const struct decoder *decoder);
 // The software pixel format of the frames, also where they lie on the GPU in another.
 enum AVPixelFormat decoder_pixel(const struct decoder *decoder);
 
-// What its frames are for: the backend that it was given, or the later one, once it uses that. The
-// decoder's thread.
+// The backend that its frames are for: as given, or the later one, once it uses that. The decoder's
+// thread.
 struct backend *decoder_backend(const struct decoder *decoder);
 
 // The stream on which surfaces of the GPU become valid; NULL in software.

@@ -68,7 +68,7 @@ bool decoder_likes_hardware(const struct decoder *decoder)
 {
     enum AVCodecID id = decoder->about->codec_id;
     return decoder->request.hwdec != HWDEC_OFF && !decoder->request.repeatable &&
-           decoder_has_hardware(id) && is_exact(id);
+           !decoder_stays_on_cpu(id);
 }
 
 // Open a device context over the backend's, with a stream of its own.

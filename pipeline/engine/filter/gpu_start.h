@@ -31,8 +31,8 @@ void gpu_start_settle(struct gpu_start *start);
 // pointer, and leaves it.
 void gpu_start_destroy(struct gpu_start **start);
 
-// What works from now on; NULL: the GPU is not there yet. Nanoseconds. Thread-safe.
+// The backend that works from now on; NULL: the GPU is not there yet. Nanoseconds. Thread-safe.
 struct backend *gpu_start_backend(const struct gpu_start *start);
 
-// The same as what waits for it (plan/backend.h).
+// The same for a decoder that waits for it (plan/backend.h).
 struct backend_later gpu_start_later(struct gpu_start *start);

@@ -22,7 +22,7 @@ static int64_t available_locked(void)
     return available + (own > own_before ? own - own_before : 0);
 }
 
-// What may be taken of what is free on a device.
+// Bytes that may be taken of a device's free memory; 0: it has none of its own.
 static int64_t room_of(struct backend *backend)
 {
     size_t room = backend->device_room ? backend->device_room(backend) : 0;

@@ -24,9 +24,8 @@ struct trace;
 
 struct decode;
 
-// What decoded frames are for, and where they are: the backend that filters them; the stream on which they
-// become valid (NULL: frames are not on the GPU), and the software format of the same video. The decode
-// thread writes, any thread reads.
+// Decoded frames: the backend that filters them; the stream on which they become valid (NULL: they are not
+// on the GPU); and the software format of the same video. The decode thread writes, any thread reads.
 struct decoded_kind {
     _Atomic(struct backend *) backend; // NULL: the one that the job began with
     _Atomic(void *) device_stream;

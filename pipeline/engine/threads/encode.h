@@ -41,7 +41,7 @@ struct encode_ports {
     int pictures;            // of each frame: the chain's result, and its tees
     int verify;              // every so many frames is compared with the reference; 0: none
     int gpus;                // that slots go round; 0 or 1: all are one's
-    int threads;             // of the CPU that filter frames at once; 0: one
+    int threads;             // CPU threads that filter frames at once; 0: one
     enum gap_kind gap_kind;
 };
 

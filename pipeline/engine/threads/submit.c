@@ -26,7 +26,7 @@ struct submit {
     struct chain chain;
     struct filter *filter;   // NULL: a chain has taken over, and no frame came since
     int64_t submitted;       // frames
-    struct backend *backend; // of the filter; NULL: there was none
+    struct backend *backend; // the last filter's; NULL: there was none
     // ---- any thread reads ----
     _Atomic int64_t dropped_late, dropped_stop;
 };

@@ -28,12 +28,12 @@ struct submit;
 
 // All outlive the thread.
 struct submit_ports {
-    struct queue *frames;              // in: AVFrame
-    struct ring *ring;                 // out: filled slots
-    struct changes *changes;           // the chains that take over
-    struct filter_request filter;      // of every filter, but for its chain and what frames decide
-    const struct need_job *later_need; // of filters on the backend that comes later
-    struct spare *spare;               // of that
+    struct queue *frames;                // in: AVFrame
+    struct ring *ring;                   // out: filled slots
+    struct changes *changes;             // the chains that take over
+    struct filter_request filter;        // every filter's, but for its chain and what frames decide
+    const struct need_job *later_need;   // need of filters on the GPU that comes later
+    struct spare *spare;                 // the later GPU's, told of its first frame
     struct report_writer *report_writer; // (optional) hears of the chains that take over
     const struct decoded_kind *kind;
     AVRational time_base;   // the frames'
