@@ -85,6 +85,7 @@ struct sink {
 // Sources of OP_MIX: sample grids 2^up times coarser than the result's (finer when negative).
 struct mix {
     struct view view[3];
+    struct lookup lookup[3]; // of each; only where all grids are the result's
     int width[3], height[3];
     int up_x[3], up_y[3];
     int sources;
@@ -103,7 +104,8 @@ struct stencil {
     // zeros behind each, except where convolve_fits_tile().
     const int32_t *constants[2];
     // OP_SEPARABLE: what fused_fragments() (kernels/stencil/fused.h) made of it alone, and with the
-    // next; NULL if nothing.
+    // next; on a grid, what axis_mma_u8_fragments() (kernels/stencil/separable.h) made of tap_x and of
+    // tap_y. NULL if nothing.
     const uint32_t *fragments[2];
     void *scratch;               // as many bytes as struct op_kernels says, aligned to 256 ...
     ptrdiff_t scratch_step;      // ... for the first picture, and so far from it for the next

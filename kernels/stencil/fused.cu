@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "kernels/stencil/separable.h"
+
 // The forms of OP_SEPARABLE that stages/design/separable.h chooses: narrow, wide of 8-bit samples,
 // wide of deeper ones.
 enum number_form { FORM_NONE, FORM_NARROW, FORM_WIDE, FORM_DEEP };
@@ -44,10 +46,10 @@ static bool is_next(const struct op *op)
 
 static struct choice choose(const struct op_separable *op, bool gradient)
 {
-    static const int narrow[] = {4, 8, 16, 24, 0}, wide[] = {8, 16, 24, 32, 0};
-    static const int deep[] = {4, 8, 16, 32, 0}, followed[] = {4, 8, 0};
+    static const int narrow[] = {4, 8, 16, 24, 0}, wide[] = {8, 16, 24, 32, 48, 0};
+    static const int deep[] = {4, 8, 16, 32, 48, 0}, followed[] = {4, 8, 0};
     enum number_form form = form_of(op);
-    if (op->decimate_x || op->decimate_y || op->amount || form == FORM_NONE ||
+    if (separable_is_decimated(op) || op->amount || form == FORM_NONE ||
         (form == FORM_NARROW ? !separable_mma_f16_holds(op) : is_identity(op)) ||
         (gradient && form == FORM_WIDE))
         return {};
@@ -113,7 +115,8 @@ bool fused_takes(const struct stencil *stencil)
         return false;
     if (stencil->op->kind == OP_GRADIENT)
         return bytes == 1 && !next && is_small_gradient(stencil->op);
-    return stencil->op->kind == OP_SEPARABLE && stencil->fragments[next ? 1 : 0];
+    return stencil->op->kind == OP_SEPARABLE && !separable_is_decimated(&stencil->op->separable) &&
+           stencil->fragments[next ? 1 : 0];
 }
 
 static enum finish finish_of(const struct stencil *stencil, const struct small_gradient *gradient)

@@ -19,7 +19,7 @@
 
 #include "kernels/stencil/fused.h"
 
-#include "kernels/device.cuh"
+#include "kernels/stencil/products.cuh"
 
 enum {
     BAND = 16,           // rows of a product
@@ -54,6 +54,8 @@ template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_, int WARPS_, int BLO
     static constexpr int last_left = last_group(REACH, LEFT, GRADIENT, 0);
     static constexpr int last_right = last_group(REACH, LEFT, GRADIENT, 1);
     static constexpr int max_groups = last_right + 1; // of them in a product, or fewer
+    // Whether two of them make one product of bytes.
+    static constexpr bool pairs = !GRADIENT && REACH >= 16;
     // Groups that are made ahead: a gradient begins with the left half of the next 16 columns.
     static constexpr int ahead =
         GRADIENT && last_left + 1 > last_right ? last_left + 1 : last_right;
@@ -89,33 +91,6 @@ static __device__ inline int thread_of_block(void)
 }
 
 // ---- samples in ----
-
-// Sixteen bytes to shared memory.
-static __device__ inline void copy_ahead(uint8_t *to, const uint8_t *from)
-{
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    asm volatile(
-        "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
-        "l"(from));
-#else
-    *(uint4 *)to = __ldg((const uint4 *)from);
-#endif
-}
-
-static __device__ inline void copies_commit(void)
-{
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-// Wait until all but the last `LEFT_OUT` groups of copies are there.
-template <int LEFT_OUT> static __device__ inline void copies_wait(void)
-{
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT_OUT) : "memory");
-#endif
-}
 
 // The row of a thread's first chunk; threads left over have none.
 template <typename S> static __device__ inline int first_row(void)
@@ -229,23 +204,7 @@ static __device__ void load_edges(const struct fused *f, uint8_t *samples, struc
     }
 }
 
-// ---- products ----
-
-// Eight by eight units of 16 bits four times, or twice, transposed: lane l gets rows 2 (l % 4) and
-// the next of column l / 4 of each. `at` is this lane's row.
-static __device__ inline void load_transposed(uint32_t to[4], uint32_t at)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(at));
-}
-
-static __device__ inline void load_transposed_two(uint32_t to[2], uint32_t at)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-                 : "=r"(to[0]), "=r"(to[1])
-                 : "r"(at));
-}
+// ---- bands ----
 
 // All rows that a band needs, 16 bytes of each.
 template <typename S>
@@ -268,42 +227,10 @@ template <typename S> static __device__ inline uint32_t band_at(const uint8_t *s
     return (uint32_t)__cvta_generic_to_shared(samples) + (threadIdx.y * S::each + row) * S::stride;
 }
 
-// sum (16 x 8) = start + a (16 x 16) b (16 x 8) of halves; `brief`: of the first eight columns of a
-// and rows of b only.
-static __device__ inline void multiply(bool brief, float sum[4], const uint32_t a[4],
-                                       const uint32_t b[2], const float start[4])
-{
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    if (!brief) {
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
-            "{%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
-            : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(start[0]),
-              "f"(start[1]), "f"(start[2]), "f"(start[3]));
-        return;
-    }
-#endif
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-        "{%7, %8, %9, %10};"
-        : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
-        : "r"(a[0]), "r"(a[1]), "r"(b[0]), "f"(start[0]), "f"(start[1]), "f"(start[2]),
-          "f"(start[3]));
-    if (!brief)
-        asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-            "{%0, %1, %2, %3};"
-            : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-            : "r"(a[2]), "r"(a[3]), "r"(b[1]));
-}
-
 // floor(value * scale), in the low bits of 2^23 + it.
 static __device__ inline uint32_t whole(float value, float scale)
 {
     return __float_as_uint(__fmaf_rd(value, scale, 8388608.0f));
-}
-
-static __device__ inline uint32_t word_of(uint32_t first, uint32_t second)
-{
-    return __byte_perm(first, second, 0x5410);
 }
 
 // ---- results out ----

@@ -22,14 +22,6 @@ static __device__ inline uint32_t bits_of(__half2 value)
 
 // ---- products ----
 
-// Eight by eight halves, transposed.
-static __device__ inline uint32_t transposed(uint32_t rows)
-{
-    uint32_t columns;
-    asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(columns) : "r"(rows));
-    return columns;
-}
-
 // sum (16 x 8) = a (16 x 16) b (16 x 8) in halves: two of row l / 4, two of row l / 4 + 8.
 static __device__ inline void multiply_halves(uint32_t sum[2], const uint32_t a[4],
                                               const uint32_t b[2])

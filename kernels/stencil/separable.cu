@@ -311,7 +311,7 @@ enum form { FORM_TILES, FORM_AXES, FORM_DECIMATED };
 
 static enum form separable_form(const struct op_separable *op)
 {
-    if (op->decimate_x || op->decimate_y)
+    if (separable_is_decimated(op))
         return FORM_DECIMATED;
     bool small = op->radius_x <= TILE_RADIUS && op->radius_y <= TILE_RADIUS;
     return small && !axis_is_exact(op) ? FORM_TILES : FORM_AXES;
@@ -371,12 +371,31 @@ static const uint32_t *put_fragments(struct constants *memory, const struct op *
     return (const uint32_t *)device;
 }
 
+// The taps of an axis on a grid.
+static const uint32_t *put_axis(struct constants *memory, const int32_t *tap, int radius, int bits,
+                                int first)
+{
+    size_t count = axis_mma_u8_fragments(tap, radius, bits, first, NULL);
+    if (!count)
+        return NULL;
+    void *host;
+    const void *device = constants_take(memory, count * sizeof(uint32_t), &host);
+    if (host)
+        axis_mma_u8_fragments(tap, radius, bits, first, (uint32_t *)host);
+    return (const uint32_t *)device;
+}
+
 static void separable_constants(const struct op_use *use, struct constants *memory,
                                 struct op_constants *to)
 {
     const struct op_separable *op = &use->op->separable;
     to->weight[0] = put_taps(memory, op->tap_x, op->radius_x);
     to->weight[1] = put_taps(memory, op->tap_y, op->radius_y);
+    if (separable_is_decimated(op)) {
+        to->fragments[0] = put_axis(memory, op->tap_x, op->radius_x, op->bits, decimated_lead(op));
+        to->fragments[1] = put_axis(memory, op->tap_y, op->radius_y, op->bits, 0);
+        return;
+    }
     to->fragments[0] = put_fragments(memory, use->op, NULL);
     to->fragments[1] = use->next ? put_fragments(memory, use->op, use->next) : NULL;
 }

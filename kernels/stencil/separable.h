@@ -1,6 +1,7 @@
 // The forms of OP_SEPARABLE that go through memory between their parts.
 //
 //   axis                 one axis at a time, any radius, sums of 32 or 64 bits
+//   axis_mma_u8          the same of 16-bit samples, by products of bytes on tensor cores
 //   separable_decimated  on a coarser grid: tents down, axes on the grid, interpolation up
 #pragma once
 
@@ -34,6 +35,30 @@ struct axis {
     struct sink sink;     // for columns: plain 16-bit samples
 };
 
+// Result i of a column (row) is made of the samples i + first .. i + first + 2 radius of `from`, and
+// is a sample of 16 bits, too: the sum, shifted by the bits of the taps. Both planes are scratch
+// memory's.
+struct axis_mma {
+    struct view from;
+    int from_width, from_height;
+    const uint32_t *fragments; // with `first` in them
+    int steps;
+    struct sink to;
+};
+
+// True if it is made on a coarser grid.
+static inline bool separable_is_decimated(const struct op_separable *op)
+{
+    return op->decimate_x || op->decimate_y;
+}
+
+// Columns of the grid before the first one that the taps ask for, so that it begins at a multiple of
+// four columns of the picture and of itself.
+static inline int decimated_lead(const struct op_separable *op)
+{
+    return -op->radius_x & 3;
+}
+
 // True if the sums of this filter may need more than 32 bits.
 static inline bool axis_is_exact(const struct op_separable *op)
 {
@@ -66,6 +91,16 @@ extern "C" {
 // Down the columns into 16-bit samples; along the rows into anything.
 cudaError_t axis_columns_async(const struct axis *axis, cudaStream_t stream);
 cudaError_t axis_rows_async(const struct axis *axis, cudaStream_t stream);
+
+// Down the columns, or along the rows.
+cudaError_t axis_mma_u8_async(const struct axis_mma *axis, bool rows, cudaStream_t stream);
+
+// The taps of an axis as the lanes of a warp hold them for axis_mma_u8_async(), in host memory.
+// Returns how many words; 0 where they have no such form. `to` may be NULL.
+size_t axis_mma_u8_fragments(const int32_t *tap, int radius, int bits, int first, uint32_t *to);
+
+// Steps of that many words.
+int axis_mma_u8_steps(int radius, int first);
 
 size_t separable_decimated_scratch(const struct op *op, int width, int height);
 cudaError_t separable_decimated_async(const struct stencil *stencil, cudaStream_t stream);

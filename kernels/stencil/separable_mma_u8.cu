@@ -12,54 +12,7 @@
 
 #include "kernels/stencil/fused_gradient.cuh"
 
-// ---- products ----
-
-// sum (16 x 8) = start + a (16 x 32) b (32 x 8) of bytes; `brief`: of the first sixteen columns of
-// a and rows of b only.
-static __device__ inline void multiply(bool brief, int sum[4], const uint32_t a[4],
-                                       const uint32_t b[2], const int start[4])
-{
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    if (brief)
-        asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-            "{%7, %8, %9, %10};"
-            : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])
-            : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(start[0]), "r"(start[1]), "r"(start[2]),
-              "r"(start[3]));
-    else
-        asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, "
-            "{%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
-            : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(start[0]),
-              "r"(start[1]), "r"(start[2]), "r"(start[3]));
-#else
-    for (int k = 0; k < 2; k++) {
-        asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32 {%0, %1}, {%2}, {%3}, {%4, %5};"
-            : "=r"(sum[2 * k]), "=r"(sum[2 * k + 1])
-            : "r"(a[k]), "r"(b[0]), "r"(start[2 * k]), "r"(start[2 * k + 1]));
-        if (!brief)
-            asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
-                : "+r"(sum[2 * k]), "+r"(sum[2 * k + 1])
-                : "r"(a[2 + k]), "r"(b[1]));
-    }
-#endif
-}
-
-// The parts of a sum.
-struct parts {
-    int low[4], middle[4], high[4];
-};
-
-static __device__ inline uint32_t total(const struct parts *sum, int k)
-{
-    return (uint32_t)sum->low[k] + ((uint32_t)sum->middle[k] << 8) + ((uint32_t)sum->high[k] << 16);
-}
-
-// The low bytes of two words of two samples each, or the high ones.
-static __device__ inline uint32_t bytes_of(uint32_t first, uint32_t second, int part)
-{
-    return __byte_perm(first, second, part ? 0x7531 : 0x6420);
-}
+// ---- bands ----
 
 // Bands as separable_mma_u8_fragments() wrote them, low and high bytes of taps: the left factor of
 // each product down the columns, sixteen rows of samples at a time; the right factors along the
@@ -168,33 +121,41 @@ struct halves_of_sixteen {
     uint32_t left[2], right[2];
 };
 
+// The i-th of a band. Two groups, of which the first has an even number in the band, lie side by side
+// in registers, and go into one product of 32 numbers where the loop over i is unrolled.
 template <typename S, bool FULL>
 static __device__ inline halves_of_sixteen filter_along(const struct fused *f, const u8_bands<S> *b,
                                                         const struct u8_group *left,
-                                                        const struct u8_group *right)
+                                                        const struct u8_group *right, int i)
 {
     const int nothing[4] = {0};
     struct parts sum[2];
-    // Groups are 16 bytes deep: two of them at once would have to lie in registers side by side.
-    auto add = [&](int s, int t, int tap, int part) {
-        for (int half = 0; half < 2; half++) {
-            int first = half ? S::first_right : S::first_left;
-            if (s < first || s > (half ? S::last_right : S::last_left))
-                continue;
-            int *to = part == 0 ? sum[half].low : part == 1 ? sum[half].middle : sum[half].high;
-            const int *start = s > first || (t == 1 && tap == 0) ? to
-                               : part == 0                       ? b->along_start
-                                                                 : nothing;
-            multiply(true, to, (half ? right : left)[s].part[t], &b->along[tap][half][s - first],
-                     start);
-        }
+    auto add = [&](int s, int half, int t, int tap, int part) {
+        int first = half ? S::first_right : S::first_left;
+        int last = half ? S::last_right : S::last_left;
+        bool even = S::pairs && (i + s) % 2 == 0;
+        if (s < first || s > last || (S::pairs && !even && s > first))
+            return;
+        bool two = even && s < last;
+        const struct u8_group *groups = (half ? right : left) + s;
+        int *to = part == 0 ? sum[half].low : part == 1 ? sum[half].middle : sum[half].high;
+        const int *start = s > first || (t == 1 && tap == 0) ? to
+                           : part == 0                       ? b->along_start
+                                                             : nothing;
+        const uint32_t a[4] = {groups[0].part[t][0], groups[0].part[t][1], groups[two].part[t][0],
+                               groups[two].part[t][1]};
+        multiply(!two, to, a, &b->along[tap][half][s - first], start);
     };
 #pragma unroll
     for (int s = 0; s < S::max_groups; s++) {
-        add(s, 0, 0, 0);
-        add(s, 0, 1, 1);
-        add(s, 1, 1, 2);
-        add(s, 1, 0, 1);
+        for (int half = 0; half < 2; half++)
+            add(s, half, 0, 0, 0);
+        for (int half = 0; half < 2; half++)
+            add(s, half, 0, 1, 1);
+        for (int half = 0; half < 2; half++)
+            add(s, half, 1, 1, 2);
+        for (int half = 0; half < 2; half++)
+            add(s, half, 1, 0, 1);
     }
     struct halves_of_sixteen made;
     int shift = S::BYTES == 1 || FULL ? 0 : f->along_shift - 15;
@@ -251,7 +212,7 @@ static __device__ inline void filter(const struct fused *f, const u8_bands<S> *b
 #pragma unroll
     for (int i = 0; i < S::made; i++) {
         t[S::ahead] = filter_down<S, FULL>(f, b, at + (i + S::ahead) * step);
-        struct halves_of_sixteen y = filter_along<S, FULL>(f, b, t, t);
+        struct halves_of_sixteen y = filter_along<S, FULL>(f, b, t, t, i);
         put_sixteen<S>(stage, i, &y);
         store_if_full<S, S::BYTES == 1>(f, stage, results, i);
         for (int k = 0; k < S::ahead; k++)
@@ -346,12 +307,12 @@ static __device__ inline void filter_gradient(const struct fused *f, const u8_ba
 #pragma unroll
     for (int i = 0; i < S::ahead; i++)
         t[i] = filter_down<S, FULL>(f, b, at + i * step);
-    struct halves_of_sixteen y = filter_along<S, FULL>(f, b, t, t);
+    struct halves_of_sixteen y = filter_along<S, FULL>(f, b, t, t, 0);
     make_slopes(&slopes, 0, down, y.left);
 #pragma unroll(SIDES ? 1 : 2)
     for (int i = 0; i < S::made; i++) {
         t[S::ahead] = filter_down<S, FULL>(f, b, at + (i + S::ahead) * step);
-        y = filter_along<S, FULL>(f, b, t + 1, t);
+        y = filter_along<S, FULL>(f, b, t + 1, t, i);
         struct halves_of_sixteen length;
         int x = results.x + i * GROUP;
         struct slope_along eight = slope_along_at<SIDES>(f, &first, x);
@@ -476,8 +437,10 @@ static cudaError_t launch_bytes(const struct fused *f, int reach, cudaStream_t s
         return launch<shape<16, 16, 1, false, 4, 5>>(f, stream);
     case 24:
         return launch<shape<24, 32, 1, false, 4, 4>>(f, stream);
+    case 32:
+        return launch<shape<32, 32, 1, false, 4, 3>>(f, stream);
     default:
-        return launch<shape<32, 32, 1, false, 4, 4>>(f, stream);
+        return launch<shape<48, 48, 1, false, 4, 3>>(f, stream);
     }
 }
 
@@ -496,7 +459,9 @@ cudaError_t separable_mma_u8_async(const struct fused *f, struct choice choice, 
         return launch<shape<8, 8, 2, false, 4, 6>>(f, stream);
     case 16:
         return launch<shape<16, 16, 2, false, 4, 4>>(f, stream);
-    default:
+    case 32:
         return launch<shape<32, 32, 2, false, 4, 3>>(f, stream);
+    default:
+        return launch<shape<48, 48, 2, false, 4, 2>>(f, stream);
     }
 }
