@@ -57,9 +57,24 @@ struct mix_state {
     uint32_t *vertical; // a source row resampled vertically
     int64_t *sum;
     void *row[4];
+    struct point before[3]; // of sources that have a table
+    void *looked_up[3];
     bool is_near; // the sources' rows lie side by side, and sums fit 32 bits
     struct op_mix near;
 };
+
+// Row `row` of source `s` through its table, if it has one. They may not be the same memory: kernels
+// make the last samples of a row twice.
+static const void *look_up_row(const struct row_pipeline *pipeline, const struct mix_state *state,
+                               int s, const void *row, int width)
+{
+    const struct plan_step *table = &pipeline->pass->before[s];
+    if (!table->table)
+        return row;
+    pipeline->rows->point[sample_bytes(table->depth_in) - 1](row, &state->before[s],
+                                                             state->looked_up[s], width);
+    return state->looked_up[s];
+}
 
 static int clamp_row(int y, int height)
 {
@@ -93,7 +108,7 @@ static void mix_source(struct row_pipeline *pipeline, struct mix_state *state, i
     const void *row[4];
     for (int k = 0; k < count; k++) {
         row_load(pipeline, s, clamp_row(first + k, height), state->row[k], width);
-        row[k] = state->row[k];
+        row[k] = look_up_row(pipeline, state, s, state->row[k], width); // one row, as on one grid
     }
     pipeline->rows->weigh[bytes - 1](row, weight, count, state->vertical, width);
     pipeline->rows->mix_add(state->vertical, width, up_x, mix->siting != SITING_CENTER,
@@ -134,6 +149,7 @@ static void mix_near_row(struct row_pipeline *pipeline, struct mix_state *state,
             row_load(pipeline, s, y, state->row[s], pipeline->width);
             row[s] = state->row[s];
         }
+        row[s] = look_up_row(pipeline, state, s, row[s], pipeline->width);
     }
     for (int s = pass->sources; s < 3; s++)
         row[s] = row[0];
@@ -193,6 +209,13 @@ static enum status mix_init(struct row_pipeline *pipeline, int level)
     for (int k = 0; k < 4; k++)
         if (!(state->row[k] = row_alloc(width * 2)))
             return STATUS_MEMORY;
+    for (int s = 0; s < pipeline->pass->sources; s++) {
+        if (!pipeline->pass->before[s].table)
+            continue;
+        state->before[s] = point_of_step(&pipeline->pass->before[s]);
+        if (!(state->looked_up[s] = row_alloc(width * 2)))
+            return STATUS_MEMORY;
+    }
     return STATUS_OK;
 }
 
@@ -203,6 +226,8 @@ static void mix_finish(void *state_)
     free(state->sum);
     for (int k = 0; k < 4; k++)
         free(state->row[k]);
+    for (int s = 0; s < 3; s++)
+        free(state->looked_up[s]);
     free(state);
 }
 

@@ -177,6 +177,7 @@ static __device__ inline void resampled_vec4(const struct mix *mix, int k, int x
 {
     if (mix->up_x[k] == 0 && mix->up_y[k] == 0) {
         view_read_vec4(&mix->view[k], x, y, width, value);
+        look_up_vec4(&mix->lookup[k], value);
         for (int i = 0; i < VEC4; i++)
             value[i] *= 16;
         return;
@@ -245,7 +246,8 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     mix_packed(const __grid_constant__ struct mix mix, const __grid_constant__ struct packed packed,
                const __grid_constant__ struct sink sink)
 {
-    __shared__ uint16_t shared[256];
+    __shared__ uint16_t before[256], shared[256];
+    table_share(before, mix.lookup[0].table);
     table_share(shared, sink.lookup.table);
     __syncthreads();
     int x = (blockIdx.x * WARP + threadIdx.x) * VEC4;
@@ -258,9 +260,54 @@ static __global__ void __launch_bounds__(WARP *WARPS)
             for (int j = 0; j < STEP; j++)
                 from[k][j] = __ldg((const uint32_t *)at + j);
         }
-        for (int k = 0; k < COPY_ROWS && first + k * WARPS < sink.height; k++)
+        for (int k = 0; k < COPY_ROWS && first + k * WARPS < sink.height; k++) {
+            for (int j = 0; j < STEP; j++)
+                from[k][j] = lookup_word(&mix.lookup[0], before, from[k][j]);
             *(uint32_t *)view_at(&sink.view[0], x, first + k * WARPS) =
                 lookup_word(&sink.lookup, shared, mix_words<STEP>(&mix, &packed, from[k]));
+        }
+        return;
+    }
+    for (int y = first; x < sink.width && y < min(first + WARPS * COPY_ROWS, sink.height);
+         y += WARPS)
+        mix_put(&mix, &sink, x, y);
+}
+
+// Planes of bytes in, bytes out: a thread takes four neighbours of four rows, which it asks for
+// before it needs any.
+static __global__ void __launch_bounds__(WARP *WARPS)
+    mix_planes(const __grid_constant__ struct mix mix, const __grid_constant__ struct sink sink)
+{
+    constexpr int sources = 3;
+    __shared__ uint16_t before[256], shared[256];
+    table_share(before, mix.lookup[0].table);
+    table_share(shared, sink.lookup.table);
+    __syncthreads();
+    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4;
+    int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
+    if (x + VEC4 <= sink.width) {
+        uint32_t from[COPY_ROWS][sources] = {};
+        for (int k = 0; k < COPY_ROWS; k++)
+            for (int s = 0; s < sources && s < mix.sources; s++)
+                from[k][s] = vec4_load<uint8_t>(
+                                 view_at(&mix.view[s], x, min(first + k * WARPS, sink.height - 1)))
+                                 .word;
+        for (int k = 0; k < COPY_ROWS && first + k * WARPS < sink.height; k++) {
+            int sum[VEC4], value[VEC4];
+            for (int i = 0; i < VEC4; i++)
+                sum[i] = (int)mix.op.offset + (1 << 19);
+            for (int s = 0; s < sources && s < mix.sources; s++) {
+                vec4<uint8_t> units = {lookup_word(&mix.lookup[0], before, from[k][s])};
+                for (int i = 0; i < VEC4; i++)
+                    sum[i] += 16 * mix.op.weight[s] * vec4_get(units, i);
+            }
+            for (int i = 0; i < VEC4; i++)
+                value[i] = min(max(sum[i] >> 20, mix.op.low), mix.op.high);
+            vec4<uint8_t> made;
+            vec4_set(&made, value);
+            *(uint32_t *)view_at(&sink.view[0], x, first + k * WARPS) =
+                lookup_word(&sink.lookup, shared, made.word);
+        }
         return;
     }
     for (int y = first; x < sink.width && y < min(first + WARPS * COPY_ROWS, sink.height);
@@ -361,14 +408,25 @@ static bool fits_bytes(const struct op_mix *op)
     return most <= INT32_MAX && op->low >= 0 && op->high <= UINT8_MAX;
 }
 
+// True if all sources have the result's grid and the lookup of the first.
+static bool is_near(const struct mix *mix)
+{
+    bool near = true;
+    for (int k = 0; k < mix->sources; k++)
+        near = near && mix->up_x[k] == 0 && mix->up_y[k] == 0 &&
+               mix->lookup[k].table == mix->lookup[0].table;
+    return near;
+}
+
 // Launches nothing, and says so, if this is no mix of three bytes of each pixel.
 static bool mix_packed_async(const struct mix *mix, const struct sink *sink, cudaStream_t stream)
 {
     const struct view *view = mix->view;
     struct packed packed;
-    bool alike = mix->sources == 3 && (view->step == 3 || view->step == 4) && view->stride % 4 == 0;
+    bool alike = mix->sources == 3 && (view->step == 3 || view->step == 4) &&
+                 view->stride % 4 == 0 && is_near(mix);
     for (int k = 0; k < 3 && alike; k++)
-        alike = is_byte_view(&view[k], view) && mix->up_x[k] == 0 && mix->up_y[k] == 0;
+        alike = is_byte_view(&view[k], view);
     if (!alike || sink->views > 1 || sink->view[0].bytes != 1 || !is_plain(&sink->view[0], VEC4) ||
         !fits_bytes(&mix->op) || !pack(mix, sink->frames, &packed))
         return false;
@@ -378,10 +436,23 @@ static bool mix_packed_async(const struct mix *mix, const struct sink *sink, cud
     return true;
 }
 
+// Launches nothing, and says so, if this is no mix of planes of bytes.
+static bool mix_planes_async(const struct mix *mix, const struct sink *sink, cudaStream_t stream)
+{
+    bool plain = sink->views == 1 && sink->view[0].bytes == 1 && is_plain(&sink->view[0], VEC4);
+    for (int k = 0; k < mix->sources; k++)
+        plain = plain && mix->view[k].bytes == 1 && is_plain(&mix->view[k], VEC4);
+    if (!plain || !is_near(mix) || !fits_bytes(&mix->op))
+        return false;
+    dim3 grid = grid_shape(sink->width, sink->height, sink->frames, WARP * VEC4, WARPS * COPY_ROWS);
+    mix_planes<<<grid, block_shape(), 0, stream>>>(*mix, *sink);
+    return true;
+}
+
 cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink, cudaStream_t stream)
 {
     assert(sink_is_valid(sink) && mix->sources >= 1 && mix->sources <= 3);
-    if (!mix_packed_async(mix, sink, stream))
+    if (!mix_packed_async(mix, sink, stream) && !mix_planes_async(mix, sink, stream))
         mix_any<<<grid_of_vec4s(sink), block_shape(), 0, stream>>>(*mix, *sink);
     return cudaGetLastError();
 }

@@ -79,28 +79,29 @@ static bool is_identity(const uint16_t *table, size_t entries)
     return true;
 }
 
-// Fold `count` pointwise operations into one step, unless they come to nothing.
-static void append_table(struct builder *builder, struct plan_pass *pass,
-                         const struct op *const *ops, int count, int depth_in)
+// Fold `count` pointwise operations into one step. Returns false if they come to nothing.
+static bool fold_table(struct builder *builder, const struct op *const *ops, int count,
+                       int depth_in, struct plan_step *step)
 {
     size_t entries = (size_t)1 << depth_in;
     int depth_out = builder->program->plane[ops[count - 1]->result].depth;
     uint16_t *table = plan_alloc(builder, entries * sizeof *table);
     const struct op **folded = plan_alloc(builder, (size_t)count * sizeof(struct op *));
     if (!table || !folded)
-        return;
+        return false;
     for (size_t x = 0; x < entries; x++)
         table[x] = (uint16_t)x;
     for (int k = 0; k < count; k++)
         op_apply_all(ops[k], table, entries);
     if (depth_in == depth_out && is_identity(table, entries))
-        return;
+        return false;
     memcpy(folded, ops, (size_t)count * sizeof *folded);
-    pass->step[pass->steps++] = (struct plan_step){.table = table,
-                                                   .depth_in = depth_in,
-                                                   .depth_out = depth_out,
-                                                   .folded = folded,
-                                                   .folded_count = count};
+    *step = (struct plan_step){.table = table,
+                               .depth_in = depth_in,
+                               .depth_out = depth_out,
+                               .folded = folded,
+                               .folded_count = count};
+    return true;
 }
 
 // True if a stencil is to be made by transforms, which rounding has to forgive.
@@ -121,7 +122,8 @@ static void append_steps(struct builder *builder, struct plan_pass *pass,
         while (run < count && op_is_pointwise(ops[run]))
             run++;
         if (run > k) {
-            append_table(builder, pass, ops + k, run - k, depth);
+            if (fold_table(builder, ops + k, run - k, depth, &pass->step[pass->steps]))
+                pass->steps++;
         } else {
             run = k + 1;
             pass->halo_x += op_radius_x(ops[k]);
@@ -165,17 +167,30 @@ static int fitting(const struct builder *builder, const struct plan_pass *pass,
 static struct operand materialised(struct builder *builder, int plane);
 static void make(struct builder *builder, int plane, const struct operand *target, int targets);
 
+// The way to a plane that is still to go: operations, or a mix and operations, from planes that are
+// in memory.
+struct route {
+    const struct op *const *ops;
+    int count;
+    const struct op *mix;
+    struct plan_step before[3];
+    struct operand source[3];
+    int plane[3];
+    int sources;
+};
+
 // The source of a chain of operations: a plane that is in memory, or a mix of such.
-static void set_source(struct builder *builder, struct plan_pass *pass, const struct op *mix,
-                       const struct operand *source, const int *plane, int sources)
+static void set_source(struct builder *builder, struct plan_pass *pass, const struct route *route)
 {
-    pass->mix = mix;
-    pass->sources = sources;
-    for (int k = 0; k < sources; k++) {
-        pass->source[k] = source[k];
-        pass->source_grid[k] = builder->program->plane[plane[k]];
+    pass->mix = route->mix;
+    pass->sources = route->sources;
+    for (int k = 0; k < route->sources; k++) {
+        pass->source[k] = route->source[k];
+        pass->source_grid[k] = builder->program->plane[route->plane[k]];
+        pass->before[k] = route->before[k];
     }
-    pass->load_depth = builder->program->plane[mix ? mix->result : plane[0]].depth;
+    pass->load_depth =
+        builder->program->plane[route->mix ? route->mix->result : route->plane[0]].depth;
 }
 
 // True if a walk back from program plane `plane` ends at `from`, because that is in memory anyway.
@@ -210,16 +225,37 @@ static void set_full_frame(struct builder *builder, struct plan_pass *pass, cons
         builder->analysed[pass->analysis] = true;
 }
 
-// The way to a plane that is still to go: operations, or a mix and operations, from planes that are
-// in memory.
-struct route {
-    const struct op *const *ops;
-    int count;
-    const struct op *mix;
-    struct operand source[3];
-    int plane[3];
-    int sources;
-};
+// True if a mix reads samples of its own grid only.
+static bool is_on_one_grid(const struct program *program, const struct op *mix)
+{
+    struct program_plane to = program->plane[mix->result];
+    for (int s = 0; s < mix->sources; s++) {
+        struct program_plane from = program->plane[mix->source[s]];
+        if (from.shift_x != to.shift_x || from.shift_y != to.shift_y)
+            return false;
+    }
+    return true;
+}
+
+// Fold what is pointwise between source `s` of a route's mix and a plane in memory into a table of
+// the mix, unless somebody else reads that, or it changes the depth.
+static void fold_source(struct builder *builder, struct route *route, int s)
+{
+    const struct program *program = builder->program;
+    const struct op **ops = plan_alloc(builder, (size_t)(program->ops + 1) * sizeof(struct op *));
+    int plane = route->plane[s], depth = program->plane[plane].depth, count = 0;
+    while (ops && plane >= FORMAT_COMPONENTS && !builder->placed[plane] &&
+           builder->uses[plane] == 1 && op_is_pointwise(definition(program, plane))) {
+        const struct op *op = definition(program, plane);
+        ops[program->ops - ++count] = op;
+        plane = op->source[0];
+    }
+    if (!count || program->plane[plane].depth != depth ||
+        !is_in_memory(builder, plane, route->plane[s]))
+        return;
+    fold_table(builder, ops + program->ops - count, count, depth, &route->before[s]);
+    route->plane[s] = plane;
+}
 
 // Walk back from `plane` to what is in memory, collecting operations last to first.
 static void find_route(struct builder *builder, int plane, struct route *route)
@@ -240,6 +276,8 @@ static void find_route(struct builder *builder, int plane, struct route *route)
     }
     if (ops)
         route->ops = ops + program->ops - route->count;
+    for (int s = 0; s < route->sources && route->mix && is_on_one_grid(program, route->mix); s++)
+        fold_source(builder, route, s);
     for (int k = 0; k < route->sources && !builder->status; k++)
         route->source[k] = materialised(builder, route->plane[k]);
 }
@@ -255,7 +293,7 @@ static bool takes_full_frame(const struct builder *builder, const struct operand
 static bool make_part(struct builder *builder, struct plan_pass *pass, struct route *route,
                       const struct operand *target, int targets)
 {
-    set_source(builder, pass, route->mix, route->source, route->plane, route->sources);
+    set_source(builder, pass, route);
     int run = fitting(builder, pass, route->ops, route->count);
     bool full_frame = run && op_is_full_frame(route->ops[0]);
     int result = run          ? route->ops[run - 1]->result

@@ -1,11 +1,12 @@
 // The plan: a program regrouped into passes that a backend can run fast, with the same result.
 //
 // A pass makes one plane. It reads each source once and writes the result once: gather the samples
-// of a component from the input's storage (or mix several), apply its steps, scatter the result
-// into the output's storage. A step is a table, into which a run of pointwise operations folds, or
-// a stencil. An operation on the full frame is a pass by itself, from plain samples in memory to
-// such, or to nowhere where nothing but its analysis is wanted. Planes that no operation touches
-// are no pass at all: the output refers to the input's.
+// of a component from the input's storage (or mix several, each through a table where pointwise
+// operations come first), apply its steps, scatter the result into the output's storage. A step is a
+// table, into which a run of pointwise operations folds, or a stencil. An operation on the full frame
+// is a pass by itself, from plain samples in memory to such, or to nowhere where nothing but its
+// analysis is wanted. Planes that no operation touches are no pass at all: the output refers to the
+// input's.
 //
 // Passes run in order; a pass reads what earlier ones wrote into buffers, or into plain planes of
 // an output picture. A picture that tees take is made by the pass that the chain makes it by,
@@ -62,6 +63,7 @@ struct plan_pass {
     int analysis, reads;         // of `full_frame`: its analysis, and what it reads; -1: none
     struct operand source[3];
     struct program_plane source_grid[3];
+    struct plan_step before[3]; // of a mix on one grid: the table of each source, if it has one
     int sources;
     struct plan_step *step;
     int steps;

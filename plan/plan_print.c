@@ -107,6 +107,15 @@ static void print_pass(const struct plan *plan, const struct plan_pass *pass, in
         fprintf(to, "    %s of the full frame, %zu bytes of analysis\n", op_name(pass->full_frame),
                 op_analysis_bytes(pass->full_frame, subsampled(width, pass->grid.shift_x),
                                   subsampled(height, pass->grid.shift_y)));
+    for (int s = 0; s < pass->sources; s++) {
+        if (!pass->before[s].table)
+            continue;
+        fprintf(to, "    ");
+        print_operand(plan, pass->source[s], to);
+        fprintf(to, " by ");
+        print_table(&pass->before[s], to);
+        fprintf(to, "\n");
+    }
     if (pass->mix)
         fprintf(to, "    convert: mix of %d component%s\n", pass->sources,
                 pass->sources == 1 ? "" : "s");

@@ -182,6 +182,30 @@ static void pointwise_runs_fold_into_one_table(void **state)
     program_free(&program);
 }
 
+static void sources_of_a_mix_go_through_tables(void **state)
+{
+    (void)state;
+    struct format rgb = format_planar(MODEL_RGB, 8, 0, 0, false, &full);
+    struct program program;
+    struct plan *plan;
+    plan_of("brightness=30,gamma=2,gray=mean,sobel", &rgb, (struct plan_limits){2, 64}, &program,
+            &plan);
+    assert_int_equal(plan->passes, 1);
+    for (int s = 0; s < 3; s++) {
+        assert_int_equal(plan->pass[0].source[s].place, PLACE_INPUT);
+        assert_int_equal(plan->pass[0].before[s].folded_count, 2);
+    }
+    assert_int_equal(plan->buffers, 0);
+    plan_destroy(&plan);
+    program_free(&program);
+    // Planes that somebody else has, too, are made once.
+    plan_of("brightness=30,tee=a,gray=mean", &rgb, (struct plan_limits){2, 64}, &program, &plan);
+    assert_int_equal(plan->passes, 4);
+    assert_null(plan->pass[3].before[0].table);
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
 static void chains_that_do_nothing_are_the_identity(void **state)
 {
     (void)state;
@@ -209,6 +233,7 @@ int main(void)
         cmocka_unit_test(tees_are_written_by_the_pass_that_makes_them_and_read_there),
         cmocka_unit_test(planes_go_to_any_number_of_pictures),
         cmocka_unit_test(whole_pictures_are_passes_between_plain_samples),
+        cmocka_unit_test(sources_of_a_mix_go_through_tables),
         cmocka_unit_test(chains_that_do_nothing_are_the_identity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,6 +86,7 @@ static struct source plane_source(const struct sink *plane)
 // ---- passes ----
 
 static cudaError_t mix_async(const struct cuda_executor *self, const struct plan_pass *pass,
+                             const struct pass_constants *constants,
                              const struct device_frames *frames, const struct sink *sink,
                              cudaStream_t stream)
 {
@@ -93,6 +94,7 @@ static cudaError_t mix_async(const struct cuda_executor *self, const struct plan
     for (int k = 0; k < pass->sources; k++) {
         struct source source = pass_source(self, pass, frames, k);
         mix.view[k] = source.view;
+        mix.lookup[k] = constants->before[k];
         mix.width[k] = source.width;
         mix.height[k] = source.height;
         mix.up_x[k] = pass->source_grid[k].shift_x - pass->grid.shift_x;
@@ -107,7 +109,7 @@ static cudaError_t pointwise_async(const struct cuda_executor *self, const struc
 {
     struct sink sink = pass_sink(self, pass, frames, &constants->lookup[0]);
     if (pass->mix)
-        return mix_async(self, pass, frames, &sink, stream);
+        return mix_async(self, pass, constants, frames, &sink, stream);
     if (pass->source[0].place == PLACE_CONSTANT)
         return pointwise_fill_async(pass->source[0].index, &sink, stream);
     struct source source = pass_source(self, pass, frames, 0);
@@ -130,7 +132,7 @@ static cudaError_t first_source_async(const struct cuda_executor *self,
     struct sink mixed = scratch_plane(self, pass, frames, self->layout.mixed,
                                       stencil_depth(pass, 0), &constants->lookup[0]);
     *source = plane_source(&mixed);
-    return mix_async(self, pass, frames, &mixed, stream);
+    return mix_async(self, pass, constants, frames, &mixed, stream);
 }
 
 // Both stencils of a pass in one go, if there is a kernel for that; else they follow each other

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct op_use pass_use(const struct plan_pass *pass, const struct pass_constants *constants, int n,
                        int width, int height)
@@ -33,11 +34,23 @@ static enum status create_transforms(const struct plan *plan, int width, int hei
 
 static struct lookup put_table(struct constants *constants, const struct plan_step *step)
 {
-    if (!step)
+    if (!step || !step->table)
         return {};
     size_t bytes = sizeof *step->table << step->depth_in;
     const uint16_t *device = (const uint16_t *)constants_put(constants, step->table, bytes);
     return lookup_of(step->table, step->depth_in, step->depth_out, device);
+}
+
+// The tables of a mix's sources, equal ones once: kernels may look up whole pixels by these.
+static void put_before(struct constants *memory, const struct plan_pass *pass,
+                       struct lookup before[3])
+{
+    for (int s = 0; s < pass->sources; s++) {
+        const struct plan_step *own = &pass->before[s], *first = &pass->before[0];
+        bool again = s > 0 && own->table && first->table && own->depth_in == first->depth_in &&
+                     !memcmp(own->table, first->table, sizeof *own->table << own->depth_in);
+        before[s] = again ? before[0] : put_table(memory, own);
+    }
 }
 
 static void put_operation(struct constants *memory, const struct op_use *use,
@@ -56,6 +69,7 @@ size_t pass_constants_put(struct pass_constants *constants, const struct plan *p
         const struct plan_pass *pass = &plan->pass[k];
         for (int n = 0; n <= STENCILS; n++)
             constants[k].lookup[n] = put_table(&memory, pass_table(pass, n));
+        put_before(&memory, pass, constants[k].before);
         for (int n = 0; n < pass_operations(pass); n++) {
             struct op_use use = pass_use(pass, &constants[k], n, width, height);
             put_operation(&memory, &use, &constants[k].op[n]);

@@ -11,6 +11,7 @@
 
 struct pass_constants {
     struct lookup lookup[STENCILS + 1];    // before each stencil, and behind the last
+    struct lookup before[3];               // of each source of a mix
     struct op_constants op[STENCILS];      // of each stencil, or of the full-frame operation
     struct transform *transform[STENCILS]; // of each stencil; NULL: made without
 };
