@@ -22,6 +22,7 @@ struct fragile {
     atomic_bool gone;
     size_t room; // free bytes of its memory
     atomic_int submits, waits, pinned;
+    struct fragile *before; // that was made
 };
 
 struct fragile_executor {
@@ -129,20 +130,22 @@ static size_t fragile_room(struct backend *backend)
     return ((struct fragile *)backend)->room;
 }
 
+// Its figures can be read for as long as the test runs.
 static void fragile_end(struct backend **backend)
 {
     backend_destroy(&((struct fragile *)*backend)->cpu);
-    free(*backend);
     *backend = NULL;
 }
 
-static struct fragile *fragile; // the last one
+static struct fragile *fragile; // the last one, and by it those before
 
 static struct backend *create_fragile(const struct log *log, struct fragile how)
 {
     static const struct log silent;
-    struct fragile *gpu = fragile = malloc(sizeof *gpu);
+    struct fragile *gpu = malloc(sizeof *gpu);
     *gpu = how;
+    gpu->before = fragile;
+    fragile = gpu;
     gpu->log = log;
     assert_int_equal(backend_cpu_create(2, &silent, &gpu->cpu), STATUS_OK);
     gpu->base = (struct backend){.name = "cuda",

@@ -38,7 +38,7 @@ enum status __wrap_backend_cuda_create(int device, const struct log *log, struct
         snprintf(reason, reason_size, "it is in a drawer");
     else
         *backend = create_fragile(log, late.how);
-    late.made = fragile;
+    late.made = late.absent ? NULL : fragile;
     late.came = true;
     pthread_cond_broadcast(&late.changed);
     pthread_mutex_unlock(&late.lock);
@@ -102,7 +102,7 @@ static void begin(const char *chain, int comes_at, struct fragile how)
     config->take = take_slowly;
     job.comes_at = comes_at;
     late.how = how;
-    late.made = fragile = NULL;
+    late.made = NULL;
     late.absent = false;
     late.may_come = comes_at < 0;
     late.came = false;
