@@ -3,8 +3,6 @@
 
 #include <assert.h>
 
-#include "kernels/stencil/separable.h"
-
 // The forms of OP_SEPARABLE that stages/design/separable.h chooses: narrow, wide of 8-bit samples,
 // wide of deeper ones.
 enum number_form { FORM_NONE, FORM_NARROW, FORM_WIDE, FORM_DEEP };
@@ -48,15 +46,17 @@ static struct choice choose(const struct op_separable *op, bool gradient)
 {
     static const int narrow[] = {4, 8, 16, 24, 0}, wide[] = {8, 16, 24, 32, 48, 0};
     static const int deep[] = {4, 8, 16, 32, 48, 0}, followed[] = {4, 8, 0};
+    static const int sharpened[] = {8, 16, 32, 48, 0};
     enum number_form form = form_of(op);
-    if (separable_is_decimated(op) || op->amount || form == FORM_NONE ||
-        (form == FORM_NARROW ? !separable_mma_f16_holds(op) : is_identity(op)) ||
-        (gradient && form == FORM_WIDE))
+    if (separable_is_decimated(op) || form == FORM_NONE ||
+        (form == FORM_NARROW ? !separable_mma_f16_holds(op) || op->amount : is_identity(op)) ||
+        (gradient && (form == FORM_WIDE || op->amount)))
         return {};
-    const int *reach = gradient              ? followed
-                       : form == FORM_NARROW ? narrow
-                       : form == FORM_WIDE   ? wide
-                                             : deep;
+    const int *reach = gradient                          ? followed
+                       : form == FORM_NARROW             ? narrow
+                       : form == FORM_WIDE && op->amount ? sharpened
+                       : form == FORM_WIDE               ? wide
+                                                         : deep;
     while (*reach && *reach < radius_of(op))
         reach++;
     // Sixteen bytes to the left of a tile, or a multiple of that.
@@ -150,7 +150,8 @@ cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream)
     struct choice choice = choose(op, gradient);
     f.reach += radius_of(op);
     f.down_shift = op->bits - op->fraction;
-    f.along_shift = op->bits + op->fraction;
+    f.rounding = separable_rounding(op, stencil->depth, op->bits + op->fraction);
+    f.along_shift = f.rounding.shift;
     return choice.u8 ? separable_mma_u8_async(&f, choice, gradient, stream)
                      : separable_mma_f16_async(&f, choice, gradient, stream);
 }

@@ -5,7 +5,7 @@
 //   fused_gradient     a gradient of 8-bit samples alone
 #pragma once
 
-#include "kernels/launch.h"
+#include "kernels/stencil/separable.h"
 
 enum { FUSED_COLUMNS = 128 }; // of a block
 
@@ -28,6 +28,7 @@ struct fused {
     int reach;                     // columns and rows that the operations really need
     int down_shift, along_shift;   // of sums, to t and to results
     float down_scale, along_scale; // separable_mma_f16: the same as factors
+    struct rounding rounding;      // separable_mma_u8: with an amount, results are sharpened
     struct small_gradient gradient;
     int tiles_x, tiles;
     enum finish finish; // of the gradient

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "kernels/stencil/fused_gradient.cuh"
+#include "kernels/stencil/separable.cuh"
 
 // ---- bands ----
 
@@ -123,7 +124,7 @@ struct halves_of_sixteen {
 
 // The i-th of a band. Two groups, of which the first has an even number in the band, lie side by side
 // in registers, and go into one product of 32 numbers where the loop over i is unrolled.
-template <typename S, bool FULL>
+template <typename S, bool FULL, bool SHARP>
 static __device__ inline halves_of_sixteen filter_along(const struct fused *f, const u8_bands<S> *b,
                                                         const struct u8_group *left,
                                                         const struct u8_group *right, int i)
@@ -163,8 +164,8 @@ static __device__ inline halves_of_sixteen filter_along(const struct fused *f, c
         for (int k = 0; k < 2; k++) {
             uint32_t first = total(&sum[half], 2 * k), second = total(&sum[half], 2 * k + 1);
             (half ? made.right : made.left)[k] =
-                S::BYTES == 1 ? __byte_perm(first, second, 0x0073)
-                              : __byte_perm(first >> shift, second >> shift, 0x7632);
+                S::BYTES == 1 && !SHARP ? __byte_perm(first, second, 0x0073)
+                                        : __byte_perm(first >> shift, second >> shift, 0x7632);
         }
     return made;
 }
@@ -198,8 +199,31 @@ static __device__ inline void store_if_full(const struct fused *f, const uint8_t
         store_stage<S, MIXED, false>(f, stage, at);
 }
 
-// Filter a band, as filter() of separable_mma_f16 does. FULL: samples of 16 bits.
-template <typename S, bool FULL>
+// Sharpen 16 columns, the i-th of a band, from `y`: blurred ones with the bits below the samples that
+// make them 16.
+template <typename S>
+static __device__ inline void sharpen_sixteen(const struct fused *f, const uint8_t *samples, int i,
+                                              struct halves_of_sixteen *y)
+{
+    int row = threadIdx.y * S::each + S::REACH + threadIdx.x / 4;
+    int column = S::LEFT + i * GROUP + threadIdx.x % 4 * 2;
+    for (int half = 0; half < 2; half++)
+        for (int k = 0; k < 2; k++) {
+            const uint8_t *at =
+                samples + (row + 8 * k) * S::stride + (column + 8 * half) * S::BYTES;
+            uint32_t *word = &(half ? y->right : y->left)[k], pair;
+            if (S::BYTES == 1)
+                pair = __byte_perm(*(const uint16_t *)at, 0, 0x4140);
+            else
+                pair = plain_pair(&f->source.view, *(const uint32_t *)at);
+            int first = sharpened(&f->rounding, (int)(pair & 0xffff), (int)(*word & 0xffff));
+            int second = sharpened(&f->rounding, (int)(pair >> 16), (int)(*word >> 16));
+            *word = __byte_perm((uint32_t)first, (uint32_t)second, S::BYTES == 1 ? 0x0040 : 0x5410);
+        }
+}
+
+// Filter a band, as filter() of separable_mma_f16 does. FULL: samples of 16 bits. SHARP: sharpen it.
+template <typename S, bool FULL, bool SHARP>
 static __device__ inline void filter(const struct fused *f, const u8_bands<S> *b,
                                      const uint8_t *samples, uint8_t *stage, struct corner results)
 {
@@ -212,7 +236,9 @@ static __device__ inline void filter(const struct fused *f, const u8_bands<S> *b
 #pragma unroll
     for (int i = 0; i < S::made; i++) {
         t[S::ahead] = filter_down<S, FULL>(f, b, at + (i + S::ahead) * step);
-        struct halves_of_sixteen y = filter_along<S, FULL>(f, b, t, t, i);
+        struct halves_of_sixteen y = filter_along<S, FULL, SHARP>(f, b, t, t, i);
+        if (SHARP)
+            sharpen_sixteen<S>(f, samples, i, &y);
         put_sixteen<S>(stage, i, &y);
         store_if_full<S, S::BYTES == 1>(f, stage, results, i);
         for (int k = 0; k < S::ahead; k++)
@@ -307,12 +333,12 @@ static __device__ inline void filter_gradient(const struct fused *f, const u8_ba
 #pragma unroll
     for (int i = 0; i < S::ahead; i++)
         t[i] = filter_down<S, FULL>(f, b, at + i * step);
-    struct halves_of_sixteen y = filter_along<S, FULL>(f, b, t, t, 0);
+    struct halves_of_sixteen y = filter_along<S, FULL, false>(f, b, t, t, 0);
     make_slopes(&slopes, 0, down, y.left);
 #pragma unroll(SIDES ? 1 : 2)
     for (int i = 0; i < S::made; i++) {
         t[S::ahead] = filter_down<S, FULL>(f, b, at + (i + S::ahead) * step);
-        y = filter_along<S, FULL>(f, b, t + 1, t, i);
+        y = filter_along<S, FULL, false>(f, b, t + 1, t, i);
         struct halves_of_sixteen length;
         int x = results.x + i * GROUP;
         struct slope_along eight = slope_along_at<SIDES>(f, &first, x);
@@ -333,7 +359,7 @@ static __device__ inline void filter_gradient(const struct fused *f, const u8_ba
 
 // ---- kernels ----
 
-template <typename S, bool FULL>
+template <typename S, bool FULL, bool SHARP>
 static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     separable_mma_u8(const __grid_constant__ struct fused f)
 {
@@ -341,7 +367,7 @@ static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     u8_bands<S> b = load_bands<S>(&f);
     make_tiles<S>(&f, (uint8_t *)memory,
                   [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
-                      filter<S, FULL>(&f, &b, samples, stage, results);
+                      filter<S, FULL, SHARP>(&f, &b, samples, stage, results);
                   });
 }
 
@@ -413,7 +439,7 @@ template <typename S, bool FULL>
 static cudaError_t launch_any(const struct fused *f, cudaStream_t stream)
 {
     if constexpr (!S::GRADIENT)
-        return launch_tiles<S>(separable_mma_u8<S, FULL>, f, stream);
+        return launch_tiles<S>(separable_mma_u8<S, FULL, false>, f, stream);
     else if (f->finish == FINISH_THRESHOLD)
         return launch_tiles<S>(separable_mma_u8_gradient<S, FULL, true>, f, stream);
     else
@@ -422,6 +448,9 @@ static cudaError_t launch_any(const struct fused *f, cudaStream_t stream)
 
 template <typename S> static cudaError_t launch(const struct fused *f, cudaStream_t stream)
 {
+    if constexpr (!S::GRADIENT && S::REACH != 24)
+        if (f->rounding.amount)
+            return launch_tiles<S>(separable_mma_u8<S, false, true>, f, stream);
     if constexpr (S::BYTES == 2)
         if (f->down_shift == f->along_shift)
             return launch_any<S, true>(f, stream);

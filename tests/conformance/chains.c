@@ -60,6 +60,8 @@ const char *const fixed_chains[] = {
     "sharpen=2.5:4:border=zero",
     "sharpen=16:0.5",
     "sharpen=0.7:25:border=wrap",
+    "sharpen=1:9:border=mirror",
+    "brightness=9,sharpen=1.5:12:border=zero,invert",
     "sobel",
     "sobel=l2:border=zero",
     "sobel=x:2:reflect",
