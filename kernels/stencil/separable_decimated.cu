@@ -132,12 +132,32 @@ static __device__ inline void read_columns(const struct source *source, const st
     }
 }
 
+// The same of any samples; plain words without a table, all within the picture, are asked for
+// before the first is needed.
 static __device__ inline void read_columns(const struct source *source, const struct columns *at,
                                            int y, uint32_t word[AT_ONCE][VEC4])
 {
+    const struct view *view = &source->view;
+    int value[AT_ONCE][VEC4];
+    if (at->inside && y >= 0 && y + AT_ONCE <= source->height && view->plain && view->bytes == 2 &&
+        !source->lookup.table) {
+        const uint8_t *from = view_at(view, at->x, y);
+        vec4<uint16_t> units[AT_ONCE];
+        for (int k = 0; k < AT_ONCE; k++)
+            units[k] = vec4_load<uint16_t>(from + (int64_t)k * view->stride);
+        for (int k = 0; k < AT_ONCE; k++) {
+            units[k] = plain_vec4(view, units[k]);
+            for (int i = 0; i < VEC4; i++)
+                word[k][i] = (uint32_t)vec4_get(units[k], i);
+        }
+        return;
+    }
 #pragma unroll 1
     for (int k = 0; k < AT_ONCE; k++)
-        read_row(source, at, y + k, (int *)word[k]);
+        read_row(source, at, y + k, value[k]);
+    for (int k = 0; k < AT_ONCE; k++)
+        for (int i = 0; i < VEC4; i++)
+            word[k][i] = (uint32_t)value[k][i];
 }
 
 // Where a thread's samples of the grid go: `at`, if they are its own and within the grid.
@@ -350,11 +370,25 @@ static __device__ void interpolate_any(const struct interpolation *p, const stru
     }
 }
 
-// A thread makes four neighbours of DOWN rows. CELL: of plain bytes that are neither looked up nor
-// sharpened, rows from one of the grid to the next, DOWN where there are as many or more; sums are
-// then as far up as makes the result their highest byte, and each row's are the last one's and a
-// step. 0: of anything.
-template <int CELL>
+// Four results of a row from their sums. Bytes are the highest of theirs.
+static __device__ inline void put_sums(uint8_t *to, int, const uint32_t sum[VEC4],
+                                       const vec4<uint8_t> *)
+{
+    *(uint32_t *)to = __byte_perm(__byte_perm(sum[0], sum[1], 0x0073),
+                                  __byte_perm(sum[2], sum[3], 0x0073), 0x5410);
+}
+
+static __device__ inline void put_sums(uint8_t *to, int shift, const uint32_t sum[VEC4],
+                                       const vec4<uint16_t> *)
+{
+    *(uint2 *)to = make_uint2(__byte_perm(sum[0] >> shift, sum[1] >> shift, 0x5410),
+                              __byte_perm(sum[2] >> shift, sum[3] >> shift, 0x5410));
+}
+
+// A thread makes four neighbours of DOWN rows. CELL: of plain samples that are neither looked up nor
+// sharpened, rows from one of the grid to the next, DOWN where there are as many or more; each row's
+// sums are then the last one's and a step. 0: of anything.
+template <typename T, int CELL>
 static __global__ void __launch_bounds__(WARP *WARPS)
     interpolate(const __grid_constant__ struct interpolation p)
 {
@@ -368,8 +402,9 @@ static __global__ void __launch_bounds__(WARP *WARPS)
         return;
     }
     constexpr int cell = CELL ? CELL : 1;
-    const int stride = p.sink.view[0].stride, up = 24 - p.rounding.shift;
-    const uint32_t place = y & ((1 << p.decimate_y) - 1);
+    const int stride = p.sink.view[0].stride, shift = p.rounding.shift;
+    const int up = sizeof(T) == 1 ? 24 - shift : 0;
+    const uint32_t place = y & ((1 << p.decimate_y) - 1), half = 1u << (shift + up - 1);
     const uint8_t *row = at.first + (int64_t)(y >> p.decimate_y) * p.grid.view[0].stride;
     uint8_t *to = view_at(&p.sink.view[0], x, y);
     int above[VEC4], below[VEC4];
@@ -383,13 +418,12 @@ static __global__ void __launch_bounds__(WARP *WARPS)
         along_row<true>(&at, row, below);
         for (int i = 0; i < VEC4; i++) {
             step[i] = (uint32_t)(below[i] - above[i]) << up;
-            sum[i] = ((uint32_t)above[i] << (up + p.decimate_y)) + (1u << 23);
+            sum[i] = ((uint32_t)above[i] << (up + p.decimate_y)) + half;
             if (cell == DOWN)
                 sum[i] += place * step[i];
         }
         for (int r = 0; r < cell; r++, to += stride) {
-            *(uint32_t *)to = __byte_perm(__byte_perm(sum[0], sum[1], 0x0073),
-                                          __byte_perm(sum[2], sum[3], 0x0073), 0x5410);
+            put_sums(to, shift, sum, (const vec4<T> *)NULL);
             for (int i = 0; i < VEC4; i++)
                 sum[i] += step[i];
         }
@@ -512,6 +546,13 @@ static cudaError_t filter_axis_async(const struct stencil *stencil, const struct
     return rows ? axis_rows_async(&axis, stream) : axis_columns_async(&axis, stream);
 }
 
+template <typename T> static auto *interpolation_of(int decimate)
+{
+    return decimate == 1   ? interpolate<T, 2>
+           : decimate == 2 ? interpolate<T, 4>
+                           : interpolate<T, DOWN>;
+}
+
 static cudaError_t interpolate_async(const struct stencil *stencil,
                                      const struct decimated_layout *layout, cudaStream_t stream)
 {
@@ -528,12 +569,11 @@ static cudaError_t interpolate_async(const struct stencil *stencil,
     dim3 grid = grid_shape(stencil->sink.width, stencil->sink.height, stencil->sink.frames,
                            WARP * VEC4, WARPS * DOWN);
     const struct sink *sink = &stencil->sink;
-    bool bytes = sink->views == 1 && sink->view[0].plain && sink->view[0].bytes == 1;
-    bool simple = bytes && !sink->lookup.table && !op->amount && op->decimate_y > 0;
-    auto *kernel = !simple               ? interpolate<0>
-                   : op->decimate_y == 1 ? interpolate<2>
-                   : op->decimate_y == 2 ? interpolate<4>
-                                         : interpolate<DOWN>;
+    bool simple = sink->views == 1 && sink->view[0].plain && !sink->lookup.table && !op->amount &&
+                  op->decimate_y > 0;
+    auto *kernel = !simple                    ? interpolate<uint8_t, 0>
+                   : sink->view[0].bytes == 1 ? interpolation_of<uint8_t>(op->decimate_y)
+                                              : interpolation_of<uint16_t>(op->decimate_y);
     kernel<<<grid, block_shape(), 0, stream>>>(interpolation);
     return cudaGetLastError();
 }
