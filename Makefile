@@ -2,6 +2,8 @@
 
 MAKEFLAGS += --no-builtin-rules
 BUILD ?= build
+# One name for the folder within this one: objects know by theirs what they include.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
@@ -86,8 +88,11 @@ CUDA_LIBS = $(addprefix -L,$(wildcard $(CUDA_ROOT)/lib64 $(CUDA_ROOT)/lib)) \
             -lcudart_static -ldl -lrt -lstdc++
 endif
 
+# Of row kernels. Nobody asks for the flags that floating point raises: without them comparisons become vectors, too.
+ROW_FLAGS = -O3 -fno-math-errno -fno-trapping-math
+
 # Objects are made anew when flags change, which this file holds.
-OBJECT_FLAGS = $(lastword $(CC)) $(CFLAGS) $(HARDEN) $(MODES) $(STRICT) $(WARNINGS) $(VERSION)
+OBJECT_FLAGS = $(lastword $(CC)) $(CFLAGS) $(HARDEN) $(MODES) $(STRICT) $(WARNINGS) $(ROW_FLAGS) $(VERSION)
 ifneq ($(filter-out help clean setup% uninstall,$(or $(MAKECMDGOALS),all)),)
 $(shell mkdir -p $(BUILD) && echo '$(OBJECT_FLAGS)' > $(BUILD)/flags.new && \
     { cmp -s $(BUILD)/flags.new $(BUILD)/flags || cp $(BUILD)/flags.new $(BUILD)/flags; })
@@ -216,7 +221,7 @@ ROWS_vnni = -march=x86-64-v4 -mavx512vnni -mavx512vbmi
 ROWS_neon = -DROWS_SIMDE
 $(BUILD)/cpu/rows/rows_%.o: cpu/rows/rows.c $(BUILD)/flags | packages
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) $(PATHS) $(MODES) -MMD -MP -O3 -fno-math-errno $(WARNINGS) $(STRICT) -I. -Iinclude $(ROWS_$*) \
+	$(CC) -std=gnu11 $(CFLAGS) $(PATHS) $(MODES) -MMD -MP $(ROW_FLAGS) $(WARNINGS) $(STRICT) -I. -Iinclude $(ROWS_$*) \
 	    -DROWS_TABLE=rows_$* -DROWS_NAME='"$*"' -c -o $@ $<
 
 # Without -j nvcc itself compiles for several architectures at a time.

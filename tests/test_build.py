@@ -133,6 +133,15 @@ def test_gstreamer_takes_memory_of_gpus_where_all_is_there_for_it(tmp_path, nvcc
     assert set(re.findall(r"hosts/gstreamer/(cuda\w*\.c)", told.text)) == {file}
 
 
+def test_a_folder_within_the_tree_has_one_name(tmp_path):
+    """Objects know what they include by their own name: one made by another would miss changes."""
+    tree = Tree(tmp_path)
+    for build in ("build-names", ROOT / "build-names"):
+        told, _ = tree.make("-n", "CUDA=no", f"BUILD={build}", "build-names/base/log.o")
+        shutil.rmtree(ROOT / "build-names", ignore_errors=True) # with its flags alone
+        assert told.code == 0 and "-o build-names/base/log.o" in told.text, told
+
+
 def made_again(folder, *touched):
     """The objects that make would compile after these files have changed."""
     for file in touched:
