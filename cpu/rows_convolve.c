@@ -182,8 +182,7 @@ static enum status init_transform(struct row_pipeline *pipeline, struct convolve
     return state->band ? STATUS_OK : STATUS_MEMORY;
 }
 
-// Bytes are summed in 32 bits where these do, others in single precision where that does, which
-// multiplies faster.
+// Sums are of 32 bits where these do, else in single precision, which is half of double's size.
 static enum status init(struct row_pipeline *pipeline, int level)
 {
     struct row_level *here = &pipeline->level[level];
@@ -202,7 +201,7 @@ static enum status init(struct row_pipeline *pipeline, int level)
         return status;
     int64_t most = op_convolve_max(&state->op, here->step->depth_in);
     bool in_words = !f->rank && most <= INT32_MAX;
-    if (most < 1 << 24 && !(in_words && here->bytes == 1))
+    if (most < 1 << 24 && !in_words)
         state->sums = 1;
     else if (!in_words)
         state->sums = 2;
