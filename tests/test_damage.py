@@ -146,6 +146,21 @@ def test_a_part_that_lost_its_file_is_not_kept(tmp_path):
     assert [left.name for left in tmp_path.iterdir()] == ["in.gray"]
 
 
+def test_a_part_whose_file_changes_is_not_kept(tmp_path):
+    """Its manifest would say that it was made of another one."""
+    file = raw_film(tmp_path, 12)
+    job = subprocess.Popen([tools.SLUICE, "-q", *RAW, file, "out.mkv", "--shard", "1/2", "-c:v", "ffv1", "-f",
+                            "wavelet=1..64", "--threads", "1"], cwd=tmp_path, stderr=subprocess.PIPE,
+                           env=tools.environment())
+    while len(list(tmp_path.iterdir())) < 2 and job.poll() is None: # until the part is begun
+        time.sleep(0.005)
+    with file.open("ab") as more:
+        more.write(b"x")
+    _, said = job.communicate(timeout=60)
+    assert job.returncode == 4 and b"in.gray changed while this part was made of it" in said, said
+    assert [left.name for left in tmp_path.iterdir()] == ["in.gray"]
+
+
 def test_standard_input_may_be_in_the_middle_of_a_file(tmp_path):
     file = raw_film(tmp_path, 8)
     whole = file.read_bytes()

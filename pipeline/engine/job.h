@@ -124,10 +124,11 @@ struct sluice_job {
     bool repeatable;               // ... from the beginning of the file, in one thread
     int whole_width, whole_height; // ... of pictures; 0: as the part's first
     struct part_span span;
-    struct part *part; // its folder; NULL: it has none
-    char *part_output; // the output in it
-    char *part_input;  // the input, by its full name
-    struct tap tap;    // set before sluice_job_run(); zeroed: none
+    struct part *part;          // its folder; NULL: it has none
+    char *part_output;          // the output in it
+    char *part_input;           // the input, by its full name
+    struct json_t *part_source; // what it was when the part was begun
+    struct tap tap;             // set before sluice_job_run(); zeroed: none
 
     // ---- what the threads share ----
     struct chain chain;       // until submit takes it over, in sluice_job_create()

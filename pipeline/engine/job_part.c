@@ -173,10 +173,10 @@ static enum status redirect_records(struct sluice_job *job, struct chain *chain)
     for (int k = 0; k < chain_files(chain, WRITES_RECORDS, NULL, 0); k++) {
         part_file_report((size_t)k, NULL, name);
         char *file = part_file(job->part, name);
-        if (!file || chain_redirect(chain, k, file)) {
-            free(file);
-            return STATUS_MEMORY;
-        }
+        enum status status = file ? chain_redirect(chain, k, file) : STATUS_MEMORY;
+        free(file);
+        if (status)
+            return status;
     }
     return STATUS_OK;
 }
@@ -201,6 +201,7 @@ static enum status begin_part(struct sluice_job *job, const struct sluice_config
 {
     json_t *identity = NULL;
     enum status status = make_identity(job, config, &identity);
+    job->part_source = json_incref(json_object_get(identity, "source"));
     job->part_input = realpath(url_plain(config->input, false), NULL);
     if (!status && job->part_input && !is_text(job->part_input))
         status = log_fail(&job->log, STATUS_USAGE,
@@ -281,10 +282,29 @@ bool job_part_is_doubtful(const struct sluice_job *job)
            (decoder_damaged_frames(job->decoder) || decoder_damaged_packets(job->decoder));
 }
 
+// STATUS_INPUT if the file is another one than the manifest says. What nobody can look at any more, as
+// it has gone, was read to its end nevertheless.
+static enum status check_source(const struct sluice_job *job)
+{
+    static const struct log silent;
+    json_t *source = NULL;
+    enum status status = manifest_of_source(job->part_input, &silent, &source);
+    bool changed = source && !json_equal(source, job->part_source);
+    json_decref(source);
+    if (changed)
+        return log_fail(&job->log, STATUS_INPUT,
+                        "%s changed while this part was made of it: the part is not kept",
+                        job->source->name);
+    return status == STATUS_INPUT ? STATUS_OK : status;
+}
+
 enum status job_part_commit(struct sluice_job *job, const struct sink *sink)
 {
     if (!job->part)
         return STATUS_OK;
+    enum status status = check_source(job);
+    if (status)
+        return status;
     json_t *made =
         json_pack("{ss ss ss ss ss ss}", "input", job->part_input, "sluice", sluice_version(),
                   "libavcodec", LIBAVCODEC_IDENT, "decoder", decoder_name(job->decoder), "backend",
@@ -299,7 +319,7 @@ enum status job_part_commit(struct sluice_job *job, const struct sink *sink)
                                    .truncated = job->truncated,
                                    .repeatable = job->repeatable,
                                    .made = made};
-    enum status status = made ? part_commit(job->part, &outcome) : STATUS_MEMORY;
+    status = made ? part_commit(job->part, &outcome) : STATUS_MEMORY;
     json_decref(made);
     job->part_made = !status || status == STATUS_EOF; // a stop comes too late
     return status == STATUS_EOF ? STATUS_OK : status;
@@ -311,4 +331,6 @@ void job_part_end(struct sluice_job *job)
     av_freep(&job->part_output);
     free(job->part_input);
     job->part_input = NULL;
+    json_decref(job->part_source);
+    job->part_source = NULL;
 }
