@@ -31,6 +31,24 @@ def pytest_report_header():
             f"real media: {tools.media_folder() or 'none, generated clips only'}"]
 
 
+def skipped_with_asan():
+    """Names of tests and files, and why a build with AddressSanitizer skips them."""
+    reasons, reason = {}, None
+    for line in (Path(__file__).parent / "asan" / "skipped.txt").read_text().splitlines():
+        if line.startswith(" "):
+            reasons[line.strip()] = reason
+        elif line and not line.startswith("#"):
+            reason = line
+    return reasons
+
+
+def pytest_collection_modifyitems(items):
+    for name, reason in skipped_with_asan().items() if tools.has_asan() else ():
+        named = [item for item in items if name in (item.originalname, item.path.name)]
+        for item in named:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
 @pytest.fixture
 def run(tmp_path):
     """Run sluice in a folder of the test's own: run(*args, input=, timeout=, cwd=, env=)."""
