@@ -3,7 +3,7 @@
 MAKEFLAGS += --no-builtin-rules
 BUILD ?= build
 # One name for the folder within this one: objects know by theirs what they include.
-override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
+override BUILD := $(patsubst $(CURDIR)/%,%,$(abspath $(BUILD)))
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib

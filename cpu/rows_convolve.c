@@ -182,7 +182,8 @@ static enum status init_transform(struct row_pipeline *pipeline, struct convolve
     return state->band ? STATUS_OK : STATUS_MEMORY;
 }
 
-// Sums are of 32 bits where these do, else in single precision, which is half of double's size.
+// Weights one by one are summed in 32 bits where these do, lines in single precision where that does,
+// the rest in double.
 static enum status init(struct row_pipeline *pipeline, int level)
 {
     struct row_level *here = &pipeline->level[level];

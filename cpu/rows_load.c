@@ -63,8 +63,8 @@ struct mix_state {
     struct op_mix near;
 };
 
-// Row `row` of source `s` through its table, if it has one. They may not be the same memory: kernels
-// make the last samples of a row twice.
+// Row `row` of source `s` through its table, if it has one. The result lies elsewhere: kernels make
+// the last samples of a row twice.
 static const void *look_up_row(const struct row_pipeline *pipeline, const struct mix_state *state,
                                int s, const void *row, int width)
 {
@@ -108,7 +108,8 @@ static void mix_source(struct row_pipeline *pipeline, struct mix_state *state, i
     const void *row[4];
     for (int k = 0; k < count; k++) {
         row_load(pipeline, s, clamp_row(first + k, height), state->row[k], width);
-        row[k] = look_up_row(pipeline, state, s, state->row[k], width); // one row, as on one grid
+        row[k] = look_up_row(pipeline, state, s, state->row[k],
+                             width); // a table means one grid, and so one row
     }
     pipeline->rows->weigh[bytes - 1](row, weight, count, state->vertical, width);
     pipeline->rows->mix_add(state->vertical, width, up_x, mix->siting != SITING_CENTER,

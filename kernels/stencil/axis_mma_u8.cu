@@ -54,7 +54,8 @@ template <bool ROWS> struct share {
     int row, chunk;
 };
 
-template <bool ROWS> static __device__ inline struct share<ROWS> share_of_thread(void) {
+template <bool ROWS> static __device__ inline struct share<ROWS> share_of_thread(void)
+{
     int thread = threadIdx.y * WARP + threadIdx.x;
     return {thread / share<ROWS>::lanes, thread % share<ROWS>::lanes};
 }
@@ -180,6 +181,10 @@ static __device__ inline void put(uint8_t *to, struct samples_tile tile, int lin
         }
 }
 
+// A block of eight warps makes 128 results along the axis of 64 lines, so that what two blocks read
+// both is no more than half of what they read. Its samples come into shared memory by rows of 16
+// bytes a thread; a warp then has 16 results of all lines, 32 lines at a time, for as many sums fit
+// its registers.
 template <bool ROWS>
 static __global__ void __launch_bounds__(WARP *WARPS, 3)
     axis_mma_u8(const __grid_constant__ struct axis_mma a)
@@ -214,7 +219,7 @@ int axis_mma_u8_steps(int radius, int first)
     return (STEP + first + 2 * radius + STEP - 1) / STEP;
 }
 
-// Byte `part` of twice the tap of sample `k` for result `i` of a product, as byte `at` of a word.
+// Byte `part` of twice the tap at `distance` from the centre, as byte `at` of a word.
 static uint32_t tap_byte(const int32_t *tap, int radius, int distance, int part, int at)
 {
     if (abs(distance) > radius)

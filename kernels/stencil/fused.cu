@@ -46,7 +46,7 @@ static struct choice choose(const struct op_separable *op, bool gradient)
 {
     static const int narrow[] = {4, 8, 16, 24, 0}, wide[] = {8, 16, 24, 32, 48, 0};
     static const int deep[] = {4, 8, 16, 32, 48, 0}, followed[] = {4, 8, 0};
-    static const int sharpened[] = {8, 16, 32, 48, 0};
+    static const int sharpened[] = {8, 16, 32, 48, 0}; // 24 is not worth a kernel of its own
     enum number_form form = form_of(op);
     if (separable_is_decimated(op) || form == FORM_NONE ||
         (form == FORM_NARROW ? !separable_mma_f16_holds(op) || op->amount : is_identity(op)) ||

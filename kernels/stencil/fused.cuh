@@ -22,10 +22,11 @@
 #include "kernels/stencil/products.cuh"
 
 enum {
-    BAND = 16,           // rows of a product
-    GROUP = 16,          // columns of t made at once
-    STAGE_BYTES = 128,   // of a row of results that a warp stores at once
-    GRADIENT_OFFSET = 4, // columns from filtered samples to their gradient
+    BAND = 16,                     // rows of a product
+    GROUP = 16,                    // columns of t made at once
+    STAGE_BYTES = 128,             // of a row of results that a warp stores at once
+    LEAST_SHARED_BYTES = 64 << 10, // that any GPU lets a block have
+    GRADIENT_OFFSET = 4,           // columns from filtered samples to their gradient
 };
 
 // The products along the rows make two halves of each 16 columns, eight each, from groups first ..

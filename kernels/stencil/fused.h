@@ -1,7 +1,7 @@
 // The kernels behind fused_async().
 //
 //   separable_mma_f16  8-bit samples, taps that halves hold, and a gradient behind them
-//   separable_mma_u8   samples or taps of two bytes, and a gradient behind them
+//   separable_mma_u8   samples or taps of two bytes, sharpened, and a gradient behind them
 //   fused_gradient     a gradient of 8-bit samples alone
 #pragma once
 

@@ -1,8 +1,9 @@
 // The decimated form of separable filters: a grid D apart is made by tents, filtered one axis at a
 // time as any plane, and put back by linear interpolation. See OP_SEPARABLE.
 //
-// The grid reaches past the picture as far as the taps ask. Its planes in memory begin at its first
-// column and row, -radius_x and -radius_y, and have no border of their own.
+// The grid reaches past the picture as far as the taps ask, and has no border of its own: its plane
+// in memory begins at row -radius_y and decimated_lead() columns before -radius_x. What the axes
+// make of it begins within the picture.
 #include "kernels/stencil/separable.cuh"
 
 struct tents {
@@ -10,7 +11,8 @@ struct tents {
     int decimate_x, decimate_y;
     int first_x, first_y; // of the grid; columns begin at multiples of four
     int fraction;
-    int rows; // of the picture that a thread reads, a power of two: a cell more than it makes
+    int rows; // of the picture that a thread reads, a power of two: with tents a cell more than
+              // it makes
     struct sink grid;
 };
 
@@ -215,7 +217,7 @@ static __device__ inline void put_row(const struct tents *t, int x, const struct
         *(uint16_t *)to->at = (uint16_t)sample[0];
 }
 
-// What a thread keeps of cells of more than AT_ONCE rows.
+// What a thread keeps of cells of AT_ONCE rows or more.
 struct tall_cell {
     uint32_t plain[VEC4], by_place[VEC4], before[VEC4];
 };
@@ -508,9 +510,12 @@ static cudaError_t tents_async(const struct stencil *stencil, const struct decim
     int columns = grid->width << op->decimate_x;
     t.rows = rows_of_thread(&t, (columns + across - 1) / across);
     int made = (t.rows >> op->decimate_y) - (op->decimate_y > 0);
+    assert(across > 0 && op->decimate_x <= 6 && op->decimate_y <= 6); // what warps and sums hold
     dim3 shape = grid_shape(columns, grid->height, grid->frames, across, WARPS * made);
     bool bytes = view->plain && view->bytes == 1 && !stencil->source.lookup.table;
-    if (stencil->depth + op->fraction + 2 * (op->decimate_x + op->decimate_y) > 32)
+    bool is_long = stencil->depth + op->fraction + 2 * (op->decimate_x + op->decimate_y) > 32;
+    assert(!is_long || 1 << op->decimate_y >= AT_ONCE);
+    if (is_long)
         tents<uint64_t, false, AT_ONCE><<<shape, block_shape(), 0, stream>>>(t);
     else if (bytes)
         launch_tents<true>(&t, shape, stream);

@@ -1,6 +1,6 @@
 // Separable filters by products of bytes, for what halves cannot hold: samples of two bytes or taps
-// of 15 bits, alone or with a gradient behind them. Tensor cores multiply bytes and add up in 32
-// bits.
+// of 15 bits, alone, sharpened, or with a gradient behind them. Tensor cores multiply bytes and add
+// up in 32 bits.
 //
 // Taps come twice as large, so that they sum to 2^16, as two bytes each; samples of more than 8
 // bits and t are two bytes as well. With high and low bytes, a sum is
@@ -8,6 +8,7 @@
 //   sum tap x = sum low low + 2^8 (sum low high + sum high low) + 2^16 sum high high
 //
 // of which each part is a product of its own. It needs 32 bits without a sign.
+#include <assert.h>
 #include <stdlib.h>
 
 #include "kernels/stencil/fused_gradient.cuh"
@@ -222,7 +223,8 @@ static __device__ inline void sharpen_sixteen(const struct fused *f, const uint8
         }
 }
 
-// Filter a band, as filter() of separable_mma_f16 does. FULL: samples of 16 bits. SHARP: sharpen it.
+// Filter a band, as filter() of separable_mma_f16 does. FULL: samples of 16 bits, which need
+// no limit and no shift. SHARP: sharpen it.
 template <typename S, bool FULL, bool SHARP>
 static __device__ inline void filter(const struct fused *f, const u8_bands<S> *b,
                                      const uint8_t *samples, uint8_t *stage, struct corner results)
@@ -446,15 +448,37 @@ static cudaError_t launch_any(const struct fused *f, cudaStream_t stream)
         return launch_tiles<S>(separable_mma_u8_gradient<S, FULL, false>, f, stream);
 }
 
-template <typename S> static cudaError_t launch(const struct fused *f, cudaStream_t stream)
+template <typename S> static cudaError_t launch_shape(const struct fused *f, cudaStream_t stream)
 {
     if constexpr (!S::GRADIENT && S::REACH != 24)
         if (f->rounding.amount)
             return launch_tiles<S>(separable_mma_u8<S, false, true>, f, stream);
+    assert(!f->rounding.amount); // see fused.cu, sharpened
     if constexpr (S::BYTES == 2)
         if (f->down_shift == f->along_shift)
             return launch_any<S, true>(f, stream);
     return launch_any<S, false>(f, stream);
+}
+
+// A shape that every GPU has the shared memory for.
+template <typename S> static cudaError_t launch(const struct fused *f, cudaStream_t stream)
+{
+    static_assert(S::shared_bytes <= LEAST_SHARED_BYTES, "Turing has no more for a block");
+    return launch_shape<S>(f, stream);
+}
+
+// One that some have not, and what these do instead.
+template <typename S, typename Smaller>
+static cudaError_t launch_either(const struct fused *f, cudaStream_t stream)
+{
+    int device = 0, bytes = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (!error)
+        error = cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (error)
+        return error;
+    return (size_t)bytes < S::shared_bytes ? launch<Smaller>(f, stream)
+                                           : launch_shape<S>(f, stream);
 }
 
 static cudaError_t launch_bytes(const struct fused *f, int reach, cudaStream_t stream)
@@ -491,6 +515,7 @@ cudaError_t separable_mma_u8_async(const struct fused *f, struct choice choice, 
     case 32:
         return launch<shape<32, 32, 2, false, 4, 3>>(f, stream);
     default:
-        return launch<shape<48, 48, 2, false, 4, 2>>(f, stream);
+        return launch_either<shape<48, 48, 2, false, 4, 2>, shape<48, 48, 2, false, 2, 3>>(f,
+                                                                                           stream);
     }
 }

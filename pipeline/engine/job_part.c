@@ -1,9 +1,11 @@
 #include "pipeline/engine/job_part.h"
 
+#include <errno.h>
 #include <libavcodec/avcodec.h>
 #include <libavutil/avstring.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/job.h"
@@ -282,20 +284,21 @@ bool job_part_is_doubtful(const struct sluice_job *job)
            (decoder_damaged_frames(job->decoder) || decoder_damaged_packets(job->decoder));
 }
 
-// STATUS_INPUT if the file is another one than the manifest says. What nobody can look at any more, as
-// it has gone, was read to its end nevertheless.
+// STATUS_INPUT if the file is another one than the manifest says. One that has gone was read to its end
+// nevertheless.
 static enum status check_source(const struct sluice_job *job)
 {
     static const struct log silent;
     json_t *source = NULL;
     enum status status = manifest_of_source(job->part_input, &silent, &source);
-    bool changed = source && !json_equal(source, job->part_source);
+    bool gone = status == STATUS_INPUT && access(job->part_input, F_OK) && errno == ENOENT;
+    bool same = gone || (source && json_equal(source, job->part_source));
     json_decref(source);
-    if (changed)
-        return log_fail(&job->log, STATUS_INPUT,
-                        "%s changed while this part was made of it: the part is not kept",
-                        job->source->name);
-    return status == STATUS_INPUT ? STATUS_OK : status;
+    if (same || status == STATUS_MEMORY)
+        return same ? STATUS_OK : status;
+    return log_fail(&job->log, STATUS_INPUT,
+                    "%s changed while this part was made of it: the part is not kept",
+                    job->source->name);
 }
 
 enum status job_part_commit(struct sluice_job *job, const struct sink *sink)
