@@ -54,7 +54,7 @@ template <bool ROWS> struct share {
     int row, chunk;
 };
 
-template <bool ROWS> static __device__ inline struct share<ROWS> share_of_thread(void)
+template <bool ROWS> static __device__ inline share<ROWS> share_of_thread(void)
 {
     int thread = threadIdx.y * WARP + threadIdx.x;
     return {thread / share<ROWS>::lanes, thread % share<ROWS>::lanes};
