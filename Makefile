@@ -111,10 +111,11 @@ ENGINE = engine $(addprefix engine/,filter threads)
 OUTPUT = output $(addprefix output/,transport muxer http file)
 INPUT = input $(addprefix input/,seek live faults devices io)
 KERNELS = kernels $(patsubst %/,%,$(wildcard kernels/*/))
+LONGEST = kernels/stencil/separable_mma_u8.cu # minutes for all GPUs: first, so that nobody waits for it in the end
 # libsluice has the objects of libsluice-filter, but for one, and pipeline's.
 FILTER_C = $(filter-out cpu/rows/rows.c,$(wildcard $(FILTER:%=%/*.c))) $(if $(NVCC),,kernels/cuda_stub.c)
 FILTER_O = $(FILTER_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
-           $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard $(KERNELS:%=%/*.cu))))
+           $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(LONGEST) $(filter-out $(LONGEST),$(wildcard $(KERNELS:%=%/*.cu)))))
 LIBRARY_O = $(filter-out $(BUILD)/filter/version.o,$(FILTER_O)) \
             $(patsubst %.c,$(BUILD)/%.o,$(wildcard pipeline/*.c $(PIPELINE:%=%/*.c)))
 APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c app/farm/*.c app/jobs/*.c app/sandbox/*.c app/service/*.c bench/*.c control/*.c page/*.c page/player/*.c page/preview/*.c)) \
