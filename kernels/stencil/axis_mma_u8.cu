@@ -60,8 +60,8 @@ template <bool ROWS> static __device__ inline share<ROWS> share_of_thread(void)
     return {thread / share<ROWS>::lanes, thread % share<ROWS>::lanes};
 }
 
-// What lies beyond the plane is only multiplied by zeros, or makes what nobody stores: any sample
-// of it will do.
+// Any sample of the plane will do for what lies beyond it, which is only multiplied by zeros, or makes
+// what nobody stores.
 template <bool ROWS>
 static __device__ inline void fetch(const struct axis_mma *a, uint8_t *to, struct samples_tile tile,
                                     int x, int y)
@@ -217,14 +217,6 @@ static __global__ void __launch_bounds__(WARP *WARPS, 3)
 int axis_mma_u8_steps(int radius, int first)
 {
     return (STEP + first + 2 * radius + STEP - 1) / STEP;
-}
-
-// Byte `part` of twice the tap at `distance` from the centre, as byte `at` of a word.
-static uint32_t tap_byte(const int32_t *tap, int radius, int distance, int part, int at)
-{
-    if (abs(distance) > radius)
-        return 0;
-    return ((uint32_t)tap[abs(distance)] * 2 >> 8 * part & 0xff) << 8 * at;
 }
 
 // A lane's four words of a step: low bytes of the taps of rows l / 4 and l / 4 + 8 of the band, then

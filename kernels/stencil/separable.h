@@ -6,6 +6,7 @@
 #pragma once
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "kernels/launch.h"
 
@@ -63,6 +64,14 @@ static inline int decimated_lead(const struct op_separable *op)
 static inline bool axis_is_exact(const struct op_separable *op)
 {
     return op->bits > 15;
+}
+
+// Byte `part` of twice the tap at `distance` from the centre, as byte `at` of a word.
+static inline uint32_t tap_byte(const int32_t *tap, int radius, int distance, int part, int at)
+{
+    if (abs(distance) > radius)
+        return 0;
+    return ((uint32_t)tap[abs(distance)] * 2 >> 8 * part & 0xff) << 8 * at;
 }
 
 // Planes of 16-bit samples in scratch memory, as the place of results and as a source.

@@ -217,7 +217,7 @@ static __device__ inline void put_row(const struct tents *t, int x, const struct
         *(uint16_t *)to->at = (uint16_t)sample[0];
 }
 
-// What a thread keeps of cells of AT_ONCE rows or more.
+// A cell of AT_ONCE rows or more, as far as a thread has read it, and the one above.
 struct tall_cell {
     uint32_t plain[VEC4], by_place[VEC4], before[VEC4];
 };

@@ -390,14 +390,6 @@ static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 
 // ---- taps ----
 
-// Byte `part` of twice the tap at `distance` from the centre, as byte `at` of a word.
-static uint32_t tap_byte(const int32_t *tap, int radius, int distance, int part, int at)
-{
-    if (abs(distance) > radius)
-        return 0;
-    return ((uint32_t)tap[abs(distance)] * 2 >> 8 * part & 0xff) << 8 * at;
-}
-
 // Lane l holds, of a block of 16 columns of the left factor, numbers 4 (l % 4) .. + 3 of row l / 4;
 // of the right factor, the same of column l / 4. Sixteen rows of samples come as 2 q, 2 q + 1 of
 // the first eight and of the second; columns of a group come as load_band() finds them.
