@@ -5,6 +5,11 @@
 
 enum { GRADIENT_ROWS = 9 }; // that a warp makes
 
+// How lengths are made: the sum |gx| + |gy| unscaled; any where gx^2 + gy^2 is below SHORT_SQUARES and
+// the scale fits 32 bits; any.
+enum length_form { LENGTH_PLAIN, LENGTH_SHORT, LENGTH_LONG };
+enum { SHORT_SQUARES = 1 << 28 };
+
 struct gradient {
     struct tile tile;
     struct sink sink;
@@ -30,13 +35,33 @@ static __device__ inline int64_t root_q8(int64_t m)
     return root;
 }
 
-// PLAIN: the sum |gx| + |gy| unscaled, in 32 bits: it stays below 2^22.
-template <bool PLAIN>
+// The same of m below SHORT_SQUARES. The approximate root errs by 2^-22 at most, and so by less than 1
+// here. Squares are compared modulo 2^32, as they differ by less than 2^24.
+static __device__ inline int short_root_q8(int m)
+{
+    float estimate;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(estimate) : "f"((float)m));
+    uint32_t root = (uint32_t)(256 * estimate), square = (uint32_t)m << 16;
+    int beyond = (int)(root * root - square);
+    return (int)root - (beyond > 0) + (beyond + 2 * (int)root + 1 <= 0);
+}
+
+template <length_form FORM>
 static __device__ inline int gradient_length(const struct gradient *g, int gx, int gy)
 {
     int length = abs(gx) + abs(gy);
-    if (PLAIN)
+    if (FORM == LENGTH_PLAIN)
         return g->base + min(length, g->limit);
+    if (FORM == LENGTH_SHORT) {
+        bool root = g->norm == NORM_L2;
+        int bits = root ? 24 : 16;
+        length = root                ? short_root_q8(gx * gx + gy * gy)
+                 : g->norm == NORM_X ? abs(gx)
+                 : g->norm == NORM_Y ? abs(gy)
+                                     : length;
+        uint64_t scaled = (uint64_t)(uint32_t)length * (uint32_t)g->scale + (1u << bits >> 1);
+        return g->base + (int)min((uint32_t)(scaled >> bits), (uint32_t)g->limit);
+    }
     int64_t scaled;
     if (g->norm == NORM_L2) {
         scaled = (root_q8((int64_t)gx * gx + (int64_t)gy * gy) * g->scale + (1 << 23)) >> 24;
@@ -73,7 +98,7 @@ static __device__ inline struct derivative derivative_of(const struct gradient *
 // registers. These change their roles every three rows, so three are written out, except where the
 // arithmetic is long. The tile has 74 rows for 72 of results, 120 of its 128 columns are results,
 // and the only other traffic is one vec4 stored for one loaded.
-template <typename T, bool PLAIN>
+template <typename T, length_form FORM>
 static __global__ void __launch_bounds__(WARP *WARPS)
     gradient(const __grid_constant__ struct gradient g)
 {
@@ -88,14 +113,14 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     const vec4<T> *row = &tile[first * WARP + threadIdx.x];
     outlet<T> outlet = outlet_of<T>(&g.sink, tile_x(&g.tile));
     struct derivative above = derivative_of(&g, row), here = derivative_of(&g, row + WARP);
-#pragma unroll(PLAIN ? 3 : 1)
+#pragma unroll(FORM == LENGTH_LONG ? 1 : 3)
     for (int k = 0; k < GRADIENT_ROWS; k++) {
         struct derivative below = derivative_of(&g, row + (k + 2) * WARP);
         int value[VEC4];
         for (int i = 0; i < VEC4; i++) {
             int gx = g.side * (above.difference[i] + below.difference[i]) +
                      g.center * here.difference[i];
-            value[i] = gradient_length<PLAIN>(&g, gx, below.smooth[i] - above.smooth[i]);
+            value[i] = gradient_length<FORM>(&g, gx, below.smooth[i] - above.smooth[i]);
         }
         if (y + k < g.sink.height)
             outlet_put(&outlet, after, y + k, value);
@@ -105,6 +130,28 @@ static __global__ void __launch_bounds__(WARP *WARPS)
 }
 
 // ---- launcher ----
+
+static length_form length_form_of(const struct op_gradient *op, int depth)
+{
+    int64_t most = (int64_t)(2 * op->side + op->center) * max_sample(depth);
+    if (op->norm == NORM_L1 && op->scale == 65536)
+        return LENGTH_PLAIN;
+    // The scaled length without its fraction has to fit 32 bits.
+    return 2 * most * most < SHORT_SQUARES && op->scale > 0 && op->scale <= 1 << 24 ? LENGTH_SHORT
+                                                                                    : LENGTH_LONG;
+}
+
+template <typename T>
+static void launch(const struct gradient *g, length_form form, dim3 grid, dim3 block,
+                   cudaStream_t stream)
+{
+    if (form == LENGTH_PLAIN)
+        gradient<T, LENGTH_PLAIN><<<grid, block, 0, stream>>>(*g);
+    else if (form == LENGTH_SHORT)
+        gradient<T, LENGTH_SHORT><<<grid, block, 0, stream>>>(*g);
+    else
+        gradient<T, LENGTH_LONG><<<grid, block, 0, stream>>>(*g);
+}
 
 static cudaError_t gradient_async(const struct stencil *stencil, cudaStream_t stream)
 {
@@ -122,15 +169,10 @@ static cudaError_t gradient_async(const struct stencil *stencil, cudaStream_t st
         .limit = op->limit,
     };
     dim3 grid = tile_grid(&g.tile, g.sink.frames), block = block_shape();
-    bool plain = op->norm == NORM_L1 && op->scale == 65536;
-    if (stencil->depth == 8 && plain)
-        gradient<uint8_t, true><<<grid, block, 0, stream>>>(g);
-    else if (stencil->depth == 8)
-        gradient<uint8_t, false><<<grid, block, 0, stream>>>(g);
-    else if (plain)
-        gradient<uint16_t, true><<<grid, block, 0, stream>>>(g);
+    if (stencil->depth == 8)
+        launch<uint8_t>(&g, length_form_of(op, stencil->depth), grid, block, stream);
     else
-        gradient<uint16_t, false><<<grid, block, 0, stream>>>(g);
+        launch<uint16_t>(&g, length_form_of(op, stencil->depth), grid, block, stream);
     return cudaGetLastError();
 }
 
