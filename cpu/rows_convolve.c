@@ -16,6 +16,7 @@ struct convolve_state {
     const void **pointers;       // to the rows of the window
     int sums;                    // 0: 32 bits, else of real[sums - 1]
     void *columns[2];            // sums of lines
+    struct word_lines *lines;    // (optional) as which it is made
     // By transforms: the results of a band of rows, as many as a tile makes.
     struct fft *fft; // NULL: not by these
     uint8_t *band;
@@ -25,9 +26,93 @@ struct convolve_state {
 static int window_rows(const struct row_pipeline *pipeline, const struct plan_step *step)
 {
     int height = step->stencil->convolve.height;
-    return step->transform ? op_convolve_transform_side(height, fft_size)
-                           : height - 1 + pipeline->rows->rows_at_once;
+    if (step->transform)
+        return op_convolve_transform_side(height, fft_size);
+    return height - 1 +
+           (step->stencil->convolve.words ? pipeline->rows->vertical_rows + 1
+                                          : pipeline->rows->rows_at_once);
 }
+
+// ---- lines of words ----
+
+// Rows of t, as many as are made at once, from column -origin_x on.
+struct word_lines {
+    struct row_taps taps_x[2], taps_y[2];
+    int16_t *memory; // of the taps' lines and of t
+    int16_t *t[2][MAX_VERTICAL_ROWS];
+    int first; // row of t; INT_MIN: none
+};
+
+static void make_t(struct row_pipeline *pipeline, int level, int y)
+{
+    const struct row_level *here = &pipeline->level[level];
+    const struct convolve_state *state = here->state;
+    const struct op_convolve *f = &state->op;
+    struct word_lines *lines = state->lines;
+    int count = pipeline->rows->vertical_rows, rows = (f->height | 1) - 1 + count;
+    row_level_window(pipeline, level, y - f->origin_y, rows, state->pointers);
+    for (int k = 0; k < rows; k++)
+        state->pointers[k] =
+            (const uint8_t *)state->pointers[k] - (ptrdiff_t)f->origin_x * here->bytes;
+    for (int k = 0; k < count; k++)
+        state->pointers[rows + k] = state->pointers[rows - 1];
+    for (int r = 0; r < f->rank; r++)
+        pipeline->rows->words_y[here->bytes - 1](state->pointers, &lines->taps_y[r],
+                                                 f->column_shift, lines->t[r],
+                                                 pipeline->width + f->width - 1);
+    lines->first = y;
+}
+
+static void make_from_lines(struct row_pipeline *pipeline, int level, int y, void *to)
+{
+    const struct row_level *here = &pipeline->level[level];
+    const struct convolve_state *state = here->state;
+    const struct word_lines *lines = state->lines;
+    if (lines->first == INT_MIN || y < lines->first ||
+        y - lines->first >= pipeline->rows->vertical_rows)
+        make_t(pipeline, level, y);
+    const int16_t *t[2] = {lines->t[0][y - lines->first], lines->t[1][y - lines->first]};
+    pipeline->rows->words_x[here->bytes - 1](t, lines->taps_x, &state->op, to, pipeline->width);
+}
+
+// Lay a line out between zeros. Returns the end of its memory.
+static int16_t *init_word_taps(struct row_taps *taps, const int32_t *line, int count, int16_t *to)
+{
+    to += ROW_TAPS_MARGIN;
+    *taps = (struct row_taps){.radius = count / 2, .line = to};
+    for (int k = 0; k < count; k++) {
+        to[k] = (int16_t)line[k];
+        taps->sum += line[k];
+    }
+    return to + count + 1 + ROW_TAPS_MARGIN;
+}
+
+static enum status init_lines(const struct row_pipeline *pipeline, struct convolve_state *state)
+{
+    const struct op_convolve *f = &state->op;
+    struct word_lines *lines = state->lines = calloc(1, sizeof *lines);
+    if (!lines)
+        return STATUS_MEMORY;
+    int count = pipeline->rows->vertical_rows;
+    size_t taps = 2 * (size_t)(f->width + f->height + 2 * (1 + 2 * ROW_TAPS_MARGIN));
+    size_t all_taps = row_aligned(taps * sizeof(int16_t)), room = row_aligned(64);
+    size_t stride = row_aligned((size_t)(pipeline->columns + f->width) * sizeof(int16_t)) + room;
+    lines->memory = row_alloc(all_taps + 2 * (size_t)count * stride);
+    lines->first = INT_MIN;
+    if (!lines->memory)
+        return STATUS_MEMORY;
+    int16_t *line = lines->memory;
+    uint8_t *t = (uint8_t *)lines->memory + all_taps;
+    for (int r = 0; r < f->rank; r++) {
+        line = init_word_taps(&lines->taps_x[r], f->line_x[r], f->width, line);
+        line = init_word_taps(&lines->taps_y[r], f->line_y[r], f->height, line);
+    }
+    for (int k = 0; k < 2 * count; k++, t += stride)
+        lines->t[k / count][k % count] = (int16_t *)t;
+    return STATUS_OK;
+}
+
+// ---- rows ----
 
 static void make_convolve_row(struct row_pipeline *pipeline, const struct row_level *here,
                               const void *const *row, void *to)
@@ -130,7 +215,9 @@ static void make(struct row_pipeline *pipeline, int level, int y, int count, voi
     const struct op_convolve *f = &state->op;
     for (int k = 0; k < count && state->fft; k++)
         make_transform(pipeline, level, y + k, to[k]);
-    if (state->fft)
+    for (int k = 0; k < count && state->lines; k++)
+        make_from_lines(pipeline, level, y + k, to[k]);
+    if (state->fft || state->lines)
         return;
     row_level_window(pipeline, level, y - f->origin_y, f->height - 1 + count, state->pointers);
     for (int k = 0; k < count; k++)
@@ -182,8 +269,8 @@ static enum status init_transform(struct row_pipeline *pipeline, struct convolve
     return state->band ? STATUS_OK : STATUS_MEMORY;
 }
 
-// Weights one by one are summed in 32 bits where these do, lines in single precision where that does,
-// the rest in double.
+// Lines are made of words where these do. Weights one by one are summed in 32 bits where these do,
+// other lines in single precision where that does, the rest in double.
 static enum status init(struct row_pipeline *pipeline, int level)
 {
     struct row_level *here = &pipeline->level[level];
@@ -192,11 +279,14 @@ static enum status init(struct row_pipeline *pipeline, int level)
     if (!state)
         return STATUS_MEMORY;
     state->op = *f;
-    state->pointers = malloc((size_t)window_rows(pipeline, here->step) * sizeof *state->pointers);
+    size_t pointers = (size_t)(window_rows(pipeline, here->step) + pipeline->rows->vertical_rows);
+    state->pointers = malloc(pointers * sizeof *state->pointers);
     if (!state->pointers)
         return STATUS_MEMORY;
     if (here->step->transform)
         return init_transform(pipeline, state);
+    if (f->words)
+        return init_lines(pipeline, state);
     enum status status = f->rank ? STATUS_OK : init_weights(state, f);
     if (status)
         return status;
@@ -216,9 +306,12 @@ static enum status init(struct row_pipeline *pipeline, int level)
     return STATUS_OK;
 }
 
-static void restart(void *state)
+static void restart(void *state_)
 {
-    ((struct convolve_state *)state)->band_row = INT_MIN;
+    struct convolve_state *state = state_;
+    state->band_row = INT_MIN;
+    if (state->lines)
+        state->lines->first = INT_MIN;
 }
 
 static void finish(void *state_)
@@ -230,6 +323,9 @@ static void finish(void *state_)
     free(state->taps);
     free(state->form);
     free(state->pointers);
+    if (state->lines)
+        free(state->lines->memory);
+    free(state->lines);
     for (int r = 0; r < 2; r++)
         free(state->columns[r]);
     free(state);

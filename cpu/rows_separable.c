@@ -186,6 +186,7 @@ static int16_t *init_taps(struct row_taps *taps, const int32_t *tap, int radius,
                           int16_t *line)
 {
     *taps = (struct row_taps){.tap = tap, .radius = radius, .bits = bits, .bias = bias};
+    taps->sum = 1 << bits;
     line += ROW_TAPS_MARGIN;
     for (int k = -radius; k <= radius && bits <= 15; k++)
         line[radius + k] = (int16_t)tap[abs(k)];

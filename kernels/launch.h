@@ -4,7 +4,7 @@
 //   fused       OP_SEPARABLE on tensor cores, OP_GRADIENT of bytes in packed halves, or both
 //   separable   OP_SEPARABLE: tiles for a small radius, else the forms of stencil/separable.h
 //   gradient    OP_GRADIENT
-//   convolve    OP_CONVOLVE: a tile up to 15 x 15 in 32 bits, else as lines, or any
+//   convolve    OP_CONVOLVE: on tensor cores, a tile up to 15 x 15 in 32 bits, as lines, or any
 //   transform   OP_CONVOLVE by Fourier transforms (kernels/stencil/transform.h)
 //   box         OP_BOX by running sums
 //   full_frame  operations that need all of a frame, each in a file of its own
@@ -105,7 +105,7 @@ struct stencil {
     const int32_t *constants[2];
     // OP_SEPARABLE: what fused_fragments() (kernels/stencil/fused.h) made of it alone, and with the
     // next; on a grid, what axis_mma_u8_fragments() (kernels/stencil/separable.h) made of tap_x and of
-    // tap_y. NULL if nothing.
+    // tap_y. OP_CONVOLVE: fused_convolve_fragments(). NULL if nothing.
     const uint32_t *fragments[2];
     void *scratch;               // as many bytes as struct op_kernels says, aligned to 256 ...
     ptrdiff_t scratch_step;      // ... for the first picture, and so far from it for the next

@@ -140,15 +140,23 @@ struct op_box {
 //
 //   weight[row][column] = sum_r line_y[r][row] * line_x[r][column]
 //
-// which may be summed column by column and then row by row: nothing is rounded between. Sums of
-// products stay below 2^52, whatever the picture and their order, so that 32 bits, single or double
-// precision give the same wherever op_convolve_max() fits them.
+// which are summed column by column and then row by row:
+//
+//   t_r(i, j) = (sum_row line_y[r][row] x(i, j + row - origin_y) + half) >> column_shift
+//   s(i, j)   = sum_r sum_column line_x[r][column] t_r(i + column - origin_x, j)
+//
+// Where column_shift is 0 nothing is rounded between, and s is the sum of the weights' products.
+// Where it is not, op_convolve_in_words() holds. Other sums of products stay below 2^52, whatever the
+// picture and their order, so that 32 bits, single or double precision give the same wherever
+// op_convolve_max() fits them.
 enum { KERNEL_SIDE = 511 };
 
 struct op_convolve {
     const int32_t *weight;                // the program's, row by row; rank 0 only
     const int32_t *line_x[2], *line_y[2]; // the program's; as many as `rank` says
     int rank;
+    int column_shift;  // of t, rank 1 and 2 only
+    bool words;        // op_convolve_in_words() of the samples that it sees
     int width, height; // up to KERNEL_SIDE
     int origin_x, origin_y;
     int bits;
@@ -335,6 +343,11 @@ int op_radius_y(const struct op *op);
 // How large |s| + |offset| of OP_CONVOLVE, and every sum on the way there, may become of samples of
 // `depth` bits.
 int64_t op_convolve_max(const struct op_convolve *op, int depth);
+
+// True if the lines of OP_CONVOLVE and t, of samples of `depth` bits, fit 16 bits with their sign,
+// sums of columns 32, and |s| + |offset| 32, whatever sums on the way there are modulo 2^32. Kernels
+// multiply 16-bit numbers then.
+bool op_convolve_in_words(const struct op_convolve *op, int depth);
 
 // How many products make one sample of OP_CONVOLVE.
 int op_convolve_products(const struct op_convolve *op);

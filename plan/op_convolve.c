@@ -24,15 +24,61 @@ static int64_t sum_of_sizes(const int32_t *weight, int count)
     return sum;
 }
 
+// How large a sum of columns may become, with what rounds it.
+static int64_t max_of_columns(const struct op_convolve *op, int r, int depth)
+{
+    return sum_of_sizes(op->line_y[r], op->height) * ((1 << depth) - 1) +
+           (INT64_C(1) << op->column_shift >> 1);
+}
+
 int64_t op_convolve_max(const struct op_convolve *op, int depth)
 {
     assert(op->rank >= 0 && op->rank <= 2 && depth >= 8 && depth <= 16);
-    int64_t sum = 0;
+    int64_t sum = 0, columns = 0;
     if (!op->rank)
-        sum = sum_of_sizes(op->weight, op->width * op->height);
+        sum = sum_of_sizes(op->weight, op->width * op->height) * ((1 << depth) - 1);
+    for (int r = 0; r < op->rank; r++) {
+        int64_t t = max_of_columns(op, r, depth);
+        columns = t > columns ? t : columns;
+        sum += sum_of_sizes(op->line_x[r], op->width) * (t >> op->column_shift);
+    }
+    sum += llabs(op->offset);
+    return sum > columns ? sum : columns;
+}
+
+static bool fits_words(const int32_t *line, int count)
+{
+    for (int k = 0; k < count; k++)
+        if (llabs((long long)line[k]) > INT16_MAX)
+            return false;
+    return true;
+}
+
+// How large |s| may become: by what both pairs of lines are together, and half of what each tap makes
+// of a t that is rounded.
+static int64_t max_of_lines(const struct op_convolve *op, int depth)
+{
+    int64_t above = 0, below = 0, sizes = 0;
+    for (int k = 0; k < op->width * op->height; k++) {
+        int64_t weight = 0;
+        for (int r = 0; r < op->rank; r++)
+            weight += (int64_t)op->line_y[r][k / op->width] * op->line_x[r][k % op->width];
+        *(weight < 0 ? &below : &above) += llabs(weight);
+    }
+    for (int r = 0; r < op->rank && op->column_shift; r++)
+        sizes += sum_of_sizes(op->line_x[r], op->width);
+    int64_t most = above > below ? above : below;
+    return ((most * ((1 << depth) - 1)) >> op->column_shift) + sizes / 2 + 1;
+}
+
+bool op_convolve_in_words(const struct op_convolve *op, int depth)
+{
     for (int r = 0; r < op->rank; r++)
-        sum += sum_of_sizes(op->line_x[r], op->width) * sum_of_sizes(op->line_y[r], op->height);
-    return sum * ((1 << depth) - 1) + llabs(op->offset);
+        if (!fits_words(op->line_x[r], op->width) || !fits_words(op->line_y[r], op->height) ||
+            max_of_columns(op, r, depth) > INT32_MAX ||
+            max_of_columns(op, r, depth) >> op->column_shift > INT16_MAX)
+            return false;
+    return op->rank && max_of_lines(op, depth) + llabs(op->offset) <= INT32_MAX;
 }
 
 int op_convolve_products(const struct op_convolve *op)

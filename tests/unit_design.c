@@ -162,11 +162,16 @@ static void expect_weights(const char *text, const struct format *format, int ra
         double weight = rank ? 0 : f->weight[k];
         for (int r = 0; r < rank; r++)
             weight += (double)f->line_y[r][k / f->width] * f->line_x[r][k % f->width];
-        weight = ldexp(weight, -f->bits) - wanted[k];
+        weight = ldexp(weight, -f->bits - f->column_shift) - wanted[k];
         above += fmax(weight, 0);
         below += fmax(-weight, 0);
     }
-    assert_true(255 * fmax(above, below) <= 0.47);
+    double rounding = 0; // of sums of columns, in code values of 8 bits
+    for (int r = 0; r < rank && f->column_shift; r++)
+        for (int k = 0; k < f->width; k++)
+            rounding += ldexp(abs(f->line_x[r][k]), 7 - f->bits - format->depth);
+    assert_true(!f->column_shift || op_convolve_in_words(f, format->depth));
+    assert_true(255 * fmax(above, below) + rounding <= 0.47);
     chain_free(&chain);
     program_free(&program);
 }
@@ -192,6 +197,36 @@ static void convolutions_stay_within_one_code(void **state)
         strcat(text, ":1");
         expect_weights(text, &gray, 1, wanted);
     }
+}
+
+// Sums of columns are rounded only where lines are not whole.
+static void lines_are_rounded_where_they_must(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int rank; // in words, whose t is rounded; 0: nothing is
+    } cases[] = {{"log=2", 2},
+                 {"dog=1:3:8:signed", 2},
+                 {"sepconvolve=1 1 1 1 1 1 1", 0},
+                 {"sepconvolve=1 2 3 4 5 4 3 2 1:1 2 3 2 1", 0},
+                 {"sepconvolve=0.1 0.25 0.3 0.25 0.1:0.1 0.25 0.3 0.25 0.1", 1}};
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++)
+        for (int depth = 8; depth <= 16; depth += 2) {
+            struct format gray = format_planar(MODEL_GRAY, depth, 0, 0, false, &full);
+            struct chain chain;
+            struct chain_error error;
+            struct program program;
+            assert_int_equal(chain_parse(cases[n].text, NULL, &chain, &error), STATUS_OK);
+            assert_int_equal(program_init(&program, &gray), STATUS_OK);
+            assert_int_equal(chain_lower(&chain, &program), STATUS_OK);
+            const struct op_convolve *f = &program.op[0].convolve;
+            assert_int_equal(f->column_shift ? f->rank : 0, cases[n].rank);
+            assert_int_equal(f->words, f->rank && op_convolve_in_words(f, depth));
+            assert_true(f->words || !f->column_shift);
+            chain_free(&chain);
+            program_free(&program);
+        }
 }
 
 // A transform of zeros and ones errs by next to nothing, one of the largest weights by more than
@@ -227,6 +262,7 @@ int main(void)
         cmocka_unit_test(gaussians_stay_within_one_code),
         cmocka_unit_test(lines_are_the_best_of_a_kernel),
         cmocka_unit_test(convolutions_stay_within_one_code),
+        cmocka_unit_test(lines_are_rounded_where_they_must),
         cmocka_unit_test(transforms_err_by_what_weights_ask),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,16 +25,17 @@ static void convolve_weights(const struct op *op, const struct plane *from, cons
         }
 }
 
-// Column sums of line r around row y, for all columns that the kernel reaches.
+// t of line r around row y, for all columns that the kernel reaches.
 static void sum_columns(const struct op *op, const struct plane *from, int r, int y,
                         int64_t *columns)
 {
     const struct op_convolve *f = &op->convolve;
     for (int k = 0; k < from->width + f->width - 1; k++) {
-        columns[k] = 0;
+        columns[k] = INT64_C(1) << f->column_shift >> 1;
         for (int j = 0; j < f->height; j++)
             columns[k] += (int64_t)f->line_y[r][j] *
                           plane_extended(from, op, k - f->origin_x, y + j - f->origin_y);
+        columns[k] >>= f->column_shift;
     }
 }
 

@@ -126,6 +126,36 @@ static inline lanes16 lanes_max(lanes16 a, lanes16 b)
     return (lanes16)LANES_CALL(max_epi16, a, b);
 }
 
+static inline lanes32s lanes_min_32(lanes32s a, lanes32s b)
+{
+#ifdef LANES_SSE4_1
+    return (lanes32s)LANES_CALL(min_epi32, a, b);
+#else
+    lanes32s is_less = a < b;
+    return (a & is_less) | (b & ~is_less);
+#endif
+}
+
+static inline lanes32s lanes_max_32(lanes32s a, lanes32s b)
+{
+#ifdef LANES_SSE4_1
+    return (lanes32s)LANES_CALL(max_epi32, a, b);
+#else
+    lanes32s is_more = a > b;
+    return (a & is_more) | (b & ~is_more);
+#endif
+}
+
+static inline lanes32 lanes_magnitude_32(lanes32 a)
+{
+#ifdef LANES_SSSE3
+    return (lanes32)LANES_CALL_1(abs_epi32, a);
+#else
+    lanes32 sign = (lanes32)((lanes32s)a >> 31);
+    return (a ^ sign) - sign;
+#endif
+}
+
 // The even lanes of one and those of the other after each of them.
 static inline lanes16 lanes_turn(lanes16 even, lanes16 odd)
 {

@@ -306,6 +306,7 @@ static void scatter_bytes(const uint8_t *from, uint8_t *to, int step, int offset
 #include "cpu/rows/rows.inc"
 #include "cpu/rows/pointwise.inc"
 #include "cpu/rows/separable.inc"
+#include "cpu/rows/lines.inc"
 #include "cpu/rows/gradient.inc"
 #define SUM float
 #define FLOOR floorf
@@ -335,6 +336,7 @@ static void scatter_bytes(const uint8_t *from, uint8_t *to, int step, int offset
 #include "cpu/rows/rows.inc"
 #include "cpu/rows/pointwise.inc"
 #include "cpu/rows/separable.inc"
+#include "cpu/rows/lines.inc"
 #include "cpu/rows/gradient.inc"
 #define SUM float
 #define FLOOR floorf
@@ -452,6 +454,8 @@ const struct row_kernels ROWS_TABLE = {
     .convolve_real = BOTH_SUMS(convolve_real),
     .line_y = BOTH_SUMS(line_y),
     .line_x = BOTH_SUMS(line_x),
+    .words_y = BOTH(words_y),
+    .words_x = BOTH(words_x),
     .gradient = BOTH(gradient),
     .wavelet = {.load = BOTH(wavelet_load),
                 .down = wavelet_down,

@@ -18,10 +18,12 @@
 typedef uint16_t sample16 __attribute__((aligned(1)));
 
 // One axis of OP_SEPARABLE. Taps of at most 15 bits are also laid out as a line, tap[radius] ..
-// tap[0] .. tap[radius], with ROW_TAPS_MARGIN zeros at both ends.
+// tap[0] .. tap[radius], with ROW_TAPS_MARGIN zeros at both ends. One of OP_CONVOLVE: a line alone,
+// of any 2 radius + 1 taps.
 struct row_taps {
     const int32_t *tap;
     int radius, bits, bias;
+    int sum;             // of the line's taps
     const int16_t *line; // to its first tap; NULL when they do not fit
 };
 
@@ -156,6 +158,14 @@ struct row_kernels {
                          void *to, int columns);
     void (*line_x[2][2])(const void *const *columns, const struct op_convolve *f, void *to,
                          int width);
+
+    // Lines whose products fit words: t for vertical_rows rows of `width` columns, from rows as
+    // vertical() has them; then samples from the t of every pair, whose first column is origin_x
+    // before that of the result, with room for a vector behind the last.
+    void (*words_y[2])(const void *const *row, const struct row_taps *taps, int shift,
+                       int16_t *const *to, int width);
+    void (*words_x[2])(const int16_t *const *t, const struct row_taps *taps,
+                       const struct op_convolve *f, void *to, int width);
 
     // `count` rows, at most rows_at_once, from two more, which have one sample on both sides.
     // `after` (optional) is a step of POINT_RANGES on the result.

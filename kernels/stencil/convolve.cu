@@ -1,7 +1,8 @@
 // Convolutions that are too large for kernels/stencil/convolve_tile.cu, or given as lines: any
 // size, exact.
 //
-//   lines    sums down the columns into scratch memory, 32 or 64 bits, then along the rows in
+//   fused    small kernels, and lines in words, up to a radius (kernels/stencil/fused.h)
+//   lines    sums down the columns into scratch memory, 16, 32 or 64 bits, then along the rows in
 //            single precision, 32 or 64 bits: whatever holds op_convolve_max()
 //   direct   every weight, in sums of 32 or 64 bits; samples in shared memory, some rows of the
 //            kernel at a time
@@ -14,6 +15,7 @@
 
 #include "kernels/device.cuh"
 #include "kernels/op_kernels.h"
+#include "kernels/stencil/fused.h"
 #include "kernels/stencil/transform.h"
 
 enum {
@@ -35,7 +37,8 @@ struct convolve {
     // Lines: sums of columns, a plane for each.
     void *sums;
     ptrdiff_t frame_bytes, plane_bytes;
-    int stride;        // in sums
+    int stride; // in sums
+    int column_shift;
     int64_t beyond[2]; // what a column beyond the edge sums to, with BORDER_ZERO
 };
 
@@ -77,6 +80,13 @@ static __device__ inline Column *sums_row(const struct convolve *c, int line, in
 
 // ---- lines ----
 
+// t of a sum, in words.
+template <typename Sum>
+static __host__ __device__ inline Sum rounded(const struct convolve *c, Sum sum)
+{
+    return (sum + ((Sum)1 << c->column_shift >> 1)) >> c->column_shift;
+}
+
 // A thread sums four columns for four rows, and reads each of the height + 3 vec4s of samples that
 // these need once: a warp reads 128 samples of a row side by side; what the warps above and below
 // read again comes from the cache. blockIdx.z counts frames; lines follow each other.
@@ -104,7 +114,8 @@ static __global__ void __launch_bounds__(WARP *WARPS)
         });
         for (int o = 0; o < VEC4 && y + o < c.source.height; o++)
             for (int i = 0; i < VEC4; i++)
-                sums_row<Column>(&c, r, y + o)[x + i] = (Column)sum[o][i];
+                sums_row<Column>(&c, r, y + o)[x + i] =
+                    (Column)(sizeof(Column) == 2 ? rounded(&c, sum[o][i]) : sum[o][i]);
     }
 }
 
@@ -122,7 +133,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     line_rows(const __grid_constant__ struct convolve c)
 {
     extern __shared__ uint4 memory[];
-    struct alignas(16) quad {
+    struct alignas(sizeof(Column) == 2 ? 8 : 16) quad {
         Column value[VEC4];
     };
     int columns = strip_columns(c.width), lane = threadIdx.x;
@@ -232,9 +243,15 @@ static bool columns_are_long(const struct op_convolve *op, int depth)
     return is_long;
 }
 
+// Of a sum of columns in scratch memory.
+static int sum_bytes(const struct op_convolve *op, int depth)
+{
+    return op->words ? 2 : columns_are_long(op, depth) ? 8 : 4;
+}
+
 static size_t sums_bytes(const struct op_convolve *op, int depth, int width, int height)
 {
-    return scratch_bytes(width, height, columns_are_long(op, depth) ? 8 : 4);
+    return scratch_bytes(width, height, sum_bytes(op, depth));
 }
 
 static size_t convolve_scratch(const struct op_use *use)
@@ -264,11 +281,16 @@ static cudaError_t line_columns_async(const struct convolve *c, cudaStream_t str
     return cudaGetLastError();
 }
 
-static cudaError_t lines_async(const struct convolve *c, int64_t max_sum, bool long_columns,
+static cudaError_t lines_async(const struct convolve *c, int64_t max_sum, int bytes,
                                cudaStream_t stream)
 {
     cudaError_t error;
-    if (long_columns) {
+    if (bytes == 2) {
+        error = line_columns_async<int32_t, int16_t>(c, stream);
+        return error ? error : line_rows_async<int16_t, int32_t, uint32_t>(c, stream);
+    }
+    assert(!c->column_shift);
+    if (bytes == 8) {
         error = line_columns_async<int64_t, int64_t>(c, stream);
         return error ? error : line_rows_async<int64_t, int32_t, int64_t>(c, stream);
     }
@@ -311,10 +333,11 @@ static cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t st
     assert(op->rank <= 2 && op->width <= KERNEL_SIDE && op->height <= KERNEL_SIDE);
     if (stencil->transform)
         return transform_convolve_async(stencil->transform, stencil, stream);
+    if (fused_takes(stencil))
+        return fused_async(stencil, stream);
     if (convolve_fits_tile(op, stencil->depth))
         return convolve_tile_async(stencil, stream);
-    bool long_columns = columns_are_long(op, stencil->depth);
-    int sum_bytes = long_columns ? 8 : 4;
+    int bytes = sum_bytes(op, stencil->depth);
     struct convolve c = {
         .source = *source,
         .sink = stencil->sink,
@@ -329,12 +352,13 @@ static cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t st
         .sums = stencil->scratch,
         .frame_bytes = stencil->scratch_step,
         .plane_bytes = (ptrdiff_t)sums_bytes(op, stencil->depth, source->width, source->height),
-        .stride = scratch_stride(source->width, sum_bytes) / sum_bytes,
+        .stride = scratch_stride(source->width, bytes) / bytes,
+        .column_shift = op->column_shift,
     };
     for (int r = 0; r < op->rank; r++)
-        c.beyond[r] = source->border_value * sum_of(op->line_y[r], op->height, false);
+        c.beyond[r] = rounded(&c, source->border_value * sum_of(op->line_y[r], op->height, false));
     int64_t max_sum = op_convolve_max(op, stencil->depth);
-    return op->rank ? lines_async(&c, max_sum, long_columns, stream)
+    return op->rank ? lines_async(&c, max_sum, bytes, stream)
                     : any_async(&c, stencil->depth, max_sum, stream);
 }
 
@@ -367,6 +391,19 @@ static const int32_t *put_rows(struct constants *memory, const int32_t *const *r
     return (const int32_t *)device;
 }
 
+static const uint32_t *put_fragments(struct constants *memory, const struct op_convolve *op,
+                                     int depth)
+{
+    size_t count = fused_convolve_fragments(op, depth, NULL);
+    if (!count)
+        return NULL;
+    void *host;
+    const void *device = constants_take(memory, count * sizeof(uint32_t), &host);
+    if (host)
+        fused_convolve_fragments(op, depth, (uint32_t *)host);
+    return (const uint32_t *)device;
+}
+
 static void convolve_constants(const struct op_use *use, struct constants *memory,
                                struct op_constants *to)
 {
@@ -374,6 +411,7 @@ static void convolve_constants(const struct op_use *use, struct constants *memor
     const int32_t *row[KERNEL_SIDE];
     if (use->transform)
         return;
+    to->fragments[0] = put_fragments(memory, op, use->depth);
     if (op->rank) {
         to->weight[0] = put_rows(memory, op->line_x, op->rank, op->width, TAP_MARGIN);
         to->weight[1] = put_rows(memory, op->line_y, op->rank, op->height, TAP_MARGIN);

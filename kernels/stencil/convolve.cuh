@@ -2,36 +2,26 @@
 // which form makes one.
 #pragma once
 
-#include "kernels/launch.h"
-
-// y = clamp(base + ((s or |s| if absolute) + offset >> bits), low, high)
-struct convolve_end {
-    int bits;
-    int64_t offset;
-    bool absolute;
-    int base, low, high;
-};
-
-static inline struct convolve_end convolve_end_of(const struct op_convolve *op)
-{
-    return {op->bits, op->offset, op->absolute, op->base, op->low, op->high};
-}
-
-static __device__ inline int convolve_limited(const struct convolve_end *end, int64_t sum)
-{
-    return (int)min(max(end->base + sum, (int64_t)end->low), (int64_t)end->high);
-}
+#include "kernels/stencil/convolve.h"
 
 static __device__ inline int convolved(const struct convolve_end *end, int64_t sum)
 {
     sum = end->absolute && sum < 0 ? -sum : sum;
-    return convolve_limited(end, (sum + end->offset) >> end->bits);
+    sum = (sum + end->offset) >> end->bits;
+    return (int)min(max(end->base + sum, (int64_t)end->low), (int64_t)end->high);
 }
 
 static __device__ inline int convolved(const struct convolve_end *end, int32_t sum)
 {
     sum = end->absolute ? abs(sum) : sum;
-    return convolve_limited(end, (sum + (int32_t)end->offset) >> end->bits);
+    sum = (sum + (int32_t)end->offset) >> end->bits;
+    return min(max(sum, end->low - end->base), end->high - end->base) + end->base;
+}
+
+// Modulo 2^32.
+static __device__ inline int convolved(const struct convolve_end *end, uint32_t sum)
+{
+    return convolved(end, (int32_t)sum);
 }
 
 static __device__ inline int convolved(const struct convolve_end *end, float sum)

@@ -64,6 +64,23 @@ static struct choice choose(const struct op_separable *op, bool gradient)
     return {*reach, (needed + step - 1) / step * step, bytes, form != FORM_NARROW};
 }
 
+static struct choice choose_convolve(const struct op_convolve *op, int depth)
+{
+    if (!op->rank)
+        return convolve_mma_u8_choice(op, depth);
+    static const int reaches[] = {8, 16, 32, 0};
+    const int *reach = reaches;
+    int right = op->width - 1 - op->origin_x, below = op->height - 1 - op->origin_y;
+    int needed = right > below ? right : below, bytes = depth > 8 ? 2 : 1, step = 16 / bytes;
+    needed = op->origin_x > needed ? op->origin_x : needed;
+    needed = op->origin_y > needed ? op->origin_y : needed;
+    if (!op->words)
+        return {};
+    while (*reach && *reach < needed)
+        reach++;
+    return {*reach, (*reach + step - 1) / step * step, bytes, true};
+}
+
 // The weight of a sample `distance` behind a gradient's place, as a half.
 static uint32_t gradient_weight(const struct op_gradient *g, bool smooth, int distance)
 {
@@ -105,6 +122,15 @@ size_t fused_fragments(const struct op *op, const struct op *next, uint32_t *to)
     return next ? used + gradient_fragments(&next->gradient, to ? to + used : NULL) : used;
 }
 
+size_t fused_convolve_fragments(const struct op_convolve *op, int depth, uint32_t *to)
+{
+    struct choice choice = choose_convolve(op, depth);
+    if (!choice.reach)
+        return lines_axis_mma_u8_fragments(op, to);
+    return op->rank ? lines_mma_u8_fragments(op, choice, to)
+                    : convolve_mma_u8_fragments(op, choice, to);
+}
+
 bool fused_takes(const struct stencil *stencil)
 {
     const struct view *from = &stencil->source.view, *to = &stencil->sink.view[0];
@@ -115,6 +141,8 @@ bool fused_takes(const struct stencil *stencil)
         return false;
     if (stencil->op->kind == OP_GRADIENT)
         return bytes == 1 && !next && is_small_gradient(stencil->op);
+    if (stencil->op->kind == OP_CONVOLVE)
+        return !next && stencil->fragments[0];
     return stencil->op->kind == OP_SEPARABLE && !separable_is_decimated(&stencil->op->separable) &&
            stencil->fragments[next ? 1 : 0];
 }
@@ -130,9 +158,27 @@ static enum finish finish_of(const struct stencil *stencil, const struct small_g
     return simple && before_limit ? FINISH_THRESHOLD : FINISH_LOOKUP;
 }
 
+static cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t stream)
+{
+    const struct op_convolve *op = &stencil->op->convolve;
+    struct choice choice = choose_convolve(op, stencil->depth);
+    struct fused f = {.source = stencil->source,
+                      .sink = stencil->sink,
+                      .fragments = stencil->fragments[0],
+                      .reach = choice.reach,
+                      .down_shift = op->column_shift,
+                      .end = convolve_end_of(op)};
+    if (!choice.reach)
+        return lines_axis_mma_u8_async(stencil, stream);
+    return op->rank ? lines_mma_u8_async(&f, choice, op->rank, stream)
+                    : convolve_mma_u8_async(&f, op, choice, stream);
+}
+
 cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream)
 {
     assert(fused_takes(stencil));
+    if (stencil->op->kind == OP_CONVOLVE)
+        return convolve_async(stencil, stream);
     const struct op *filter = stencil->op->kind == OP_SEPARABLE ? stencil->op : NULL;
     const struct op *gradient = filter ? stencil->next : stencil->op;
     struct fused f = {.source = stencil->source,

@@ -296,6 +296,43 @@ static __device__ inline void store_stage(const struct fused *f, const uint8_t *
     __syncwarp();
 }
 
+// ---- results of products of bytes ----
+
+// A left half of 16 columns and a right one, from the groups that they are made of: two neighbours
+// of row l / 4, two of row l / 4 + 8, as words of samples; of bytes, in the low two.
+struct sixteen {
+    uint32_t left[2], right[2];
+};
+
+// Put 16 columns, the i-th of a band, into the stage.
+template <typename S>
+static __device__ inline void put_sixteen(uint8_t *stage, int i, const struct sixteen *y)
+{
+    constexpr int below = 8 * STAGE_BYTES / 4;
+    for (int k = 0; k < 2; k++)
+        if (S::BYTES == 1) {
+            stage_word(stage, i)[k * below] = word_of(y->left[k], y->right[k]);
+        } else {
+            stage_word(stage, 2 * i)[k * below] = y->left[k];
+            stage_word(stage, 2 * i + 1)[k * below] = y->right[k];
+        }
+}
+
+// The stage holds so many times 16 columns: after the last of them, store it.
+template <typename S, bool MIXED>
+static __device__ inline void store_if_full(const struct fused *f, const uint8_t *stage,
+                                            struct corner results, int i)
+{
+    constexpr int holds = STAGE_BYTES / (GROUP * S::BYTES);
+    struct corner at = {results.x + (i + 1 - holds) * GROUP, results.y};
+    if ((i + 1) % holds != 0)
+        return;
+    if (f->sink.lookup.table && !(S::GRADIENT && f->finish == FINISH_THRESHOLD))
+        store_stage<S, MIXED, true>(f, stage, at);
+    else
+        store_stage<S, MIXED, false>(f, stage, at);
+}
+
 // ---- tiles ----
 
 template <typename S>

@@ -2,9 +2,13 @@
 //
 //   separable_mma_f16  8-bit samples, taps that halves hold, and a gradient behind them
 //   separable_mma_u8   samples or taps of two bytes, sharpened, and a gradient behind them
+//   lines_mma_u8       convolutions of lines in words
+//   lines_axis_mma_u8  the same of longer lines, an axis at a time
+//   convolve_mma_u8    convolutions of small kernels
 //   fused_gradient     a gradient of 8-bit samples alone
 #pragma once
 
+#include "kernels/stencil/convolve.h"
 #include "kernels/stencil/separable.h"
 
 enum { FUSED_COLUMNS = 128 }; // of a block
@@ -21,6 +25,11 @@ struct small_gradient {
 // are beyond its upper value too.
 enum finish { FINISH_LIMIT, FINISH_THRESHOLD, FINISH_LOOKUP };
 
+// Rows of a kernel, and how many of them are above a result's place.
+struct window {
+    int height, above;
+};
+
 struct fused {
     struct source source;
     struct sink sink;
@@ -29,6 +38,8 @@ struct fused {
     int down_shift, along_shift;   // of sums, to t and to results
     float down_scale, along_scale; // separable_mma_f16: the same as factors
     struct rounding rounding;      // separable_mma_u8: with an amount, results are sharpened
+    struct convolve_end end;       // lines_mma_u8, convolve_mma_u8
+    struct window window;          // convolve_mma_u8
     struct small_gradient gradient;
     int tiles_x, tiles;
     enum finish finish; // of the gradient
@@ -49,6 +60,9 @@ extern "C" {
 // words; 0 where they have no such form. `to` may be NULL.
 size_t fused_fragments(const struct op *op, const struct op *next, uint32_t *to);
 
+// The same of the lines, or weights, of OP_CONVOLVE, of samples of `depth` bits.
+size_t fused_convolve_fragments(const struct op_convolve *op, int depth, uint32_t *to);
+
 // True if fused_async() makes this stencil, with `next` if it has one.
 bool fused_takes(const struct stencil *stencil);
 cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream);
@@ -61,6 +75,13 @@ size_t separable_mma_f16_fragments(const struct op_separable *op, struct choice 
 size_t separable_mma_u8_fragments(const struct op_separable *op, struct choice choice,
                                   bool gradient, uint32_t *to);
 
+size_t lines_mma_u8_fragments(const struct op_convolve *op, struct choice choice, uint32_t *to);
+size_t lines_axis_mma_u8_fragments(const struct op_convolve *op, uint32_t *to);
+size_t convolve_mma_u8_fragments(const struct op_convolve *op, struct choice choice, uint32_t *to);
+
+// The choice for weights one by one.
+struct choice convolve_mma_u8_choice(const struct op_convolve *op, int depth);
+
 // True if halves hold the taps.
 bool separable_mma_f16_holds(const struct op_separable *op);
 
@@ -68,5 +89,10 @@ cudaError_t separable_mma_f16_async(const struct fused *f, struct choice choice,
                                     cudaStream_t stream);
 cudaError_t separable_mma_u8_async(const struct fused *f, struct choice choice, bool gradient,
                                    cudaStream_t stream);
+cudaError_t lines_mma_u8_async(const struct fused *f, struct choice choice, int rank,
+                               cudaStream_t stream);
+cudaError_t lines_axis_mma_u8_async(const struct stencil *stencil, cudaStream_t stream);
+cudaError_t convolve_mma_u8_async(const struct fused *f, const struct op_convolve *op,
+                                  struct choice choice, cudaStream_t stream);
 cudaError_t small_gradient_async(const struct fused *f, cudaStream_t stream);
 }

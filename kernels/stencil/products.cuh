@@ -143,6 +143,49 @@ static __device__ inline void multiply(bool brief, int sum[4], const uint32_t a[
 #endif
 }
 
+// The same, of bytes of which those of a or b have a sign.
+template <bool A, bool B>
+static __device__ inline void multiply_signed(bool brief, int sum[4], const uint32_t a[4],
+                                              const uint32_t b[2], const int start[4])
+{
+    static_assert(A || B, "multiply() has neither");
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+#define MULTIPLY(types)                                                                        \
+    if (brief)                                                                                 \
+        asm("mma.sync.aligned.m16n8k16.row.col.s32." types ".s32 {%0, %1, %2, %3}, {%4, %5}, " \
+            "{%6}, {%7, %8, %9, %10};"                                                         \
+            : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])                           \
+            : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(start[0]), "r"(start[1]), "r"(start[2]),    \
+              "r"(start[3]));                                                                  \
+    else                                                                                       \
+        asm("mma.sync.aligned.m16n8k32.row.col.s32." types ".s32 {%0, %1, %2, %3}, "           \
+            "{%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"                                \
+            : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])                           \
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(start[0]), \
+              "r"(start[1]), "r"(start[2]), "r"(start[3]))
+#else
+#define MULTIPLY(types)                                                                          \
+    for (int k = 0; k < 2; k++) {                                                                \
+        asm("mma.sync.aligned.m8n8k16.row.col.s32." types ".s32 {%0, %1}, {%2}, {%3}, {%4, %5};" \
+            : "=r"(sum[2 * k]), "=r"(sum[2 * k + 1])                                             \
+            : "r"(a[k]), "r"(b[0]), "r"(start[2 * k]), "r"(start[2 * k + 1]));                   \
+        if (!brief)                                                                              \
+            asm("mma.sync.aligned.m8n8k16.row.col.s32." types                                    \
+                ".s32 {%0, %1}, {%2}, {%3}, {%0, %1};"                                           \
+                : "+r"(sum[2 * k]), "+r"(sum[2 * k + 1])                                         \
+                : "r"(a[2 + k]), "r"(b[1]));                                                     \
+    }
+#endif
+    if constexpr (A && B) {
+        MULTIPLY("s8.s8");
+    } else if constexpr (A) {
+        MULTIPLY("s8.u8");
+    } else {
+        MULTIPLY("u8.s8");
+    }
+#undef MULTIPLY
+}
+
 // The parts of a sum.
 struct parts {
     int low[4], middle[4], high[4];

@@ -117,18 +117,12 @@ static __device__ inline struct u8_group filter_down(const struct fused *f, cons
     return made;
 }
 
-// A left half of 16 columns and a right one, from the groups that they are made of: two neighbours
-// of row l / 4, two of row l / 4 + 8, as words of samples; of bytes, in the low two.
-struct halves_of_sixteen {
-    uint32_t left[2], right[2];
-};
-
 // The i-th of a band. Two groups, of which the first has an even number in the band, lie side by side
 // in registers, and go into one product of 32 numbers where the loop over i is unrolled.
 template <typename S, bool FULL, bool SHARP>
-static __device__ inline halves_of_sixteen filter_along(const struct fused *f, const u8_bands<S> *b,
-                                                        const struct u8_group *left,
-                                                        const struct u8_group *right, int i)
+static __device__ inline sixteen filter_along(const struct fused *f, const u8_bands<S> *b,
+                                              const struct u8_group *left,
+                                              const struct u8_group *right, int i)
 {
     const int nothing[4] = {0};
     struct parts sum[2];
@@ -159,7 +153,7 @@ static __device__ inline halves_of_sixteen filter_along(const struct fused *f, c
         for (int half = 0; half < 2; half++)
             add(s, half, 1, 0, 1);
     }
-    struct halves_of_sixteen made;
+    struct sixteen made;
     int shift = S::BYTES == 1 || FULL ? 0 : f->along_shift - 15;
     for (int half = 0; half < 2; half++)
         for (int k = 0; k < 2; k++) {
@@ -171,40 +165,11 @@ static __device__ inline halves_of_sixteen filter_along(const struct fused *f, c
     return made;
 }
 
-// Put 16 columns, the i-th of a band, into the stage.
-template <typename S>
-static __device__ inline void put_sixteen(uint8_t *stage, int i, const struct halves_of_sixteen *y)
-{
-    constexpr int below = 8 * STAGE_BYTES / 4;
-    for (int k = 0; k < 2; k++)
-        if (S::BYTES == 1) {
-            stage_word(stage, i)[k * below] = word_of(y->left[k], y->right[k]);
-        } else {
-            stage_word(stage, 2 * i)[k * below] = y->left[k];
-            stage_word(stage, 2 * i + 1)[k * below] = y->right[k];
-        }
-}
-
-// The stage holds so many times 16 columns: after the last of them, store it.
-template <typename S, bool MIXED>
-static __device__ inline void store_if_full(const struct fused *f, const uint8_t *stage,
-                                            struct corner results, int i)
-{
-    constexpr int holds = STAGE_BYTES / (GROUP * S::BYTES);
-    struct corner at = {results.x + (i + 1 - holds) * GROUP, results.y};
-    if ((i + 1) % holds != 0)
-        return;
-    if (f->sink.lookup.table && !(S::GRADIENT && f->finish == FINISH_THRESHOLD))
-        store_stage<S, MIXED, true>(f, stage, at);
-    else
-        store_stage<S, MIXED, false>(f, stage, at);
-}
-
 // Sharpen 16 columns, the i-th of a band, from `y`: blurred ones with the bits below the samples that
 // make them 16.
 template <typename S>
 static __device__ inline void sharpen_sixteen(const struct fused *f, const uint8_t *samples, int i,
-                                              struct halves_of_sixteen *y)
+                                              struct sixteen *y)
 {
     int row = threadIdx.y * S::each + S::REACH + threadIdx.x / 4;
     int column = S::LEFT + i * GROUP + threadIdx.x % 4 * 2;
@@ -238,7 +203,7 @@ static __device__ inline void filter(const struct fused *f, const u8_bands<S> *b
 #pragma unroll
     for (int i = 0; i < S::made; i++) {
         t[S::ahead] = filter_down<S, FULL>(f, b, at + (i + S::ahead) * step);
-        struct halves_of_sixteen y = filter_along<S, FULL, SHARP>(f, b, t, t, i);
+        struct sixteen y = filter_along<S, FULL, SHARP>(f, b, t, t, i);
         if (SHARP)
             sharpen_sixteen<S>(f, samples, i, &y);
         put_sixteen<S>(stage, i, &y);
@@ -335,13 +300,13 @@ static __device__ inline void filter_gradient(const struct fused *f, const u8_ba
 #pragma unroll
     for (int i = 0; i < S::ahead; i++)
         t[i] = filter_down<S, FULL>(f, b, at + i * step);
-    struct halves_of_sixteen y = filter_along<S, FULL, false>(f, b, t, t, 0);
+    struct sixteen y = filter_along<S, FULL, false>(f, b, t, t, 0);
     make_slopes(&slopes, 0, down, y.left);
 #pragma unroll(SIDES ? 1 : 2)
     for (int i = 0; i < S::made; i++) {
         t[S::ahead] = filter_down<S, FULL>(f, b, at + (i + S::ahead) * step);
         y = filter_along<S, FULL, false>(f, b, t + 1, t, i);
-        struct halves_of_sixteen length;
+        struct sixteen length;
         int x = results.x + i * GROUP;
         struct slope_along eight = slope_along_at<SIDES>(f, &first, x);
         make_slopes(&slopes, 1, down, y.right);

@@ -18,6 +18,8 @@ struct form {
 };
 static const struct form direct_31 = {2147483647.0, 0, 1}, direct_52 = {4503599627370496.0, 0, 1.5};
 static const struct form lines_24 = {16777216.0, 32, 1}, lines_52 = {4503599627370496.0, 40, 1.5};
+// Products of 16-bit numbers, whose sums of columns are rounded to as many.
+static const struct form lines_words = {2147483647.0, 16, 0.5};
 // The same price on the CPU; of the GPU 32 bits are the cheapest after 24.
 static const struct form lines_31 = {2147483647.0, 40, 1.5}, lines_41 = {2199023255552.0, 40, 1.5};
 
@@ -185,6 +187,8 @@ struct design {
     const double *line_x[2], *line_y[2]; // unit times their products are the weights, about
     int lines;
     double unit;
+    double begin; // |where the result begins|, and its zero, in code values
+    double zero;
     bool whole;            // the lines are whole numbers
     double *effective;     // scratch: as many as weights
     struct op_convolve op; // weights or lines, bits, and why
@@ -282,6 +286,12 @@ static bool line_factors(const struct design *design, int r, int bits, double *o
            fabs(*of_y) * largest_of(y, height) < INT32_MAX;
 }
 
+static void clear_effective(struct design *design)
+{
+    memset(design->effective, 0,
+           (size_t)design->width * (size_t)design->height * sizeof *design->effective);
+}
+
 static void add_effective(struct design *design, const int32_t *x, const int32_t *y, int bits)
 {
     double *effective = design->effective, unit = ldexp(1, -bits);
@@ -304,7 +314,7 @@ static void try_lines(struct design *design, int rank, const struct form *form)
             op.bits--;
     if (op.bits < 0 || cost >= design->cost)
         return;
-    memset(design->effective, 0, (size_t)width * (size_t)height * sizeof *design->effective);
+    clear_effective(design);
     for (int r = 0; r < rank; r++) {
         line_factors(design, r, op.bits, &of_x[r], &of_y[r]);
         op.line_x[r] = rounded(design->program, design->line_x[r], of_x[r], width);
@@ -314,6 +324,94 @@ static void try_lines(struct design *design, int rank, const struct form *form)
         add_effective(design, op.line_x[r], op.line_y[r], op.bits);
     }
     if (error_of(design) > budget)
+        return;
+    design->op = op;
+    design->cost = cost;
+}
+
+// ---- candidates: lines in words ----
+
+// How much the weights may make of white, or black: sums of both signs.
+static double gain_of(const struct design *design)
+{
+    double above = 0, below = 0;
+    for (int k = 0; k < design->width * design->height; k++) {
+        above += fmax(design->weight[k], 0);
+        below += fmax(-design->weight[k], 0);
+    }
+    return fmax(above, below);
+}
+
+// How much the lines of columns are multiplied by, so that they and their sums of samples fit, and by
+// how much these sums are shifted to 16 bits: t of all lines has the same range, all that there is,
+// which may leave taps a bit less than they have room for. Whole lines stay as they are.
+static int word_columns(const struct design *design, int rank, double of_y[2])
+{
+    int height = design->height, shift = 0;
+    double white = ldexp(1, design->depth) - 1, slack = 0.5 * height + 1, whole = 0;
+    double most = floor(INT32_MAX / white) - slack; // that sizes of taps may add up to
+    for (int r = 0; r < rank; r++) {
+        double size = sum_of_sizes(design->line_y[r], height);
+        whole = fmax(whole, size);
+        if (size > 0)
+            most = fmin(most, (INT16_MAX - 0.5) * size / largest_of(design->line_y[r], height));
+    }
+    double wanted = design->whole ? whole * white : (most + slack) * white;
+    while (ldexp(wanted, -shift) > (INT16_MAX - 1) * (design->whole ? 1 : 2))
+        shift++;
+    most = fmin(most, ldexp(INT16_MAX - 1, shift) / white - slack);
+    for (int r = 0; r < rank; r++) {
+        double size = sum_of_sizes(design->line_y[r], height);
+        of_y[r] = design->whole || size == 0 ? 1 : most / size;
+    }
+    return shift;
+}
+
+// The most bits of sums with which the lines of rows fit, and what these are multiplied by. Returns
+// them; negative: none.
+static int word_rows(const struct design *design, int rank, int bits, int shift,
+                     const double of_y[2], double of_x[2])
+{
+    for (bool fits = false; bits >= 0 && !fits; bits -= !fits) {
+        fits = true;
+        for (int r = 0; r < rank; r++) {
+            of_x[r] = ldexp(design->unit, bits + shift) / of_y[r];
+            if (design->whole)
+                of_x[r] = round(of_x[r]);
+            fits &= fabs(of_x[r]) * largest_of(design->line_x[r], design->width) < INT16_MAX;
+        }
+    }
+    return bits;
+}
+
+// The first `rank` pairs of lines in 16 bits. Rounding of t errs by a half at most, times the size of
+// the line that follows.
+static void try_words(struct design *design, int rank)
+{
+    const struct form *form = &lines_words;
+    int width = design->width, height = design->height;
+    double cost = cost_of(form, rank * (width + height)), of_x[2], of_y[2];
+    int shift = word_columns(design, rank, of_y);
+    struct op_convolve op = {.rank = rank, .column_shift = shift};
+    // What rounding of lines and of t adds is below a hundredth of all.
+    double most = gain_of(design) * (ldexp(1, design->depth) + design->zero) + design->begin + 1;
+    op.bits =
+        word_rows(design, rank, (int)floor(log2(form->max / (1.01 * most))), shift, of_y, of_x);
+    if (op.bits < 0 || fmin(of_y[0], of_y[rank - 1]) <= 0 || cost >= design->cost ||
+        (design->whole && shift))
+        return;
+    double error = 0;
+    clear_effective(design);
+    for (int r = 0; r < rank; r++) {
+        op.line_x[r] = rounded(design->program, design->line_x[r], of_x[r], width);
+        op.line_y[r] = rounded(design->program, design->line_y[r], of_y[r], height);
+        if (design->program->status)
+            return;
+        add_effective(design, op.line_x[r], op.line_y[r], op.bits + shift);
+        for (int i = 0; i < width && shift; i++)
+            error += 0.5 * abs(op.line_x[r][i]);
+    }
+    if (error_of(design) + ldexp(error, 8 - op.bits - design->depth) > budget)
         return;
     design->op = op;
     design->cost = cost;
@@ -379,15 +477,16 @@ static const char *reason(const struct design *design, const struct convolution 
         return convolution->lines ? "made of lines"
                : design->whole    ? "whole numbers that are products of lines"
                                   : "by its singular values";
-    return count <= cost_of(&lines_24, least)   ? "too few to be worth lines"
-           : count <= cost_of(&lines_52, least) ? "lines would need double precision"
-                                                : "lines come not near enough, or cost as much";
+    return count <= cost_of(&lines_words, least) ? "too few to be worth lines"
+           : count <= cost_of(&lines_52, least)  ? "lines would need double precision"
+                                                 : "lines come not near enough, or cost as much";
 }
 
 static void choose(struct design *design, const struct convolution *convolution)
 {
     try_direct(design, &direct_31);
     for (int rank = 1; rank <= design->lines; rank++) {
+        try_words(design, rank);
         try_lines(design, rank, &lines_24);
         try_lines(design, rank, &lines_31);
         try_lines(design, rank, &lines_41);
@@ -405,11 +504,14 @@ static int64_t sum_of(const int32_t *weight, int count)
     return sum;
 }
 
-static int64_t sum_of_weights(const struct op_convolve *op)
+// s where all samples are `level`.
+static int64_t sum_of_flat(const struct op_convolve *op, int level)
 {
-    int64_t sum = op->rank ? 0 : sum_of(op->weight, op->width * op->height);
+    int64_t sum = op->rank ? 0 : level * sum_of(op->weight, op->width * op->height);
+    int64_t half = INT64_C(1) << op->column_shift >> 1;
     for (int r = 0; r < op->rank; r++)
-        sum += sum_of(op->line_x[r], op->width) * sum_of(op->line_y[r], op->height);
+        sum += sum_of(op->line_x[r], op->width) *
+               ((level * sum_of(op->line_y[r], op->height) + half) >> op->column_shift);
     return sum;
 }
 
@@ -422,7 +524,7 @@ static void set_offset(struct op_convolve *op, const struct convolution *convolu
     op->base = convolution->absolute ? levels.low : 0;
     op->offset = half;
     if (!convolution->absolute)
-        op->offset += llround(ldexp(begin, op->bits)) - levels.zero * sum_of_weights(op);
+        op->offset += llround(ldexp(begin, op->bits)) - sum_of_flat(op, levels.zero);
 }
 
 void program_convolution(struct program *program, int c, const struct convolution *convolution)
@@ -444,6 +546,8 @@ void program_convolution(struct program *program, int c, const struct convolutio
                             .weight = malloc(count * sizeof(double)),
                             .effective = malloc(count * sizeof(double)),
                             .unit = convolution->scale,
+                            .begin = fabs(convolution->bias * levels.scale) + levels.zero,
+                            .zero = convolution->absolute ? 0 : levels.zero,
                             .cost = HUGE_VAL};
     if (!design.weight || !design.effective)
         program->status = STATUS_MEMORY;
@@ -469,6 +573,8 @@ void program_convolution(struct program *program, int c, const struct convolutio
     op.low = levels.low;
     op.high = levels.high;
     set_offset(&op, convolution, levels, format_is_chroma(meaning, c));
+    op.words = op_convolve_in_words(&op, meaning->depth);
+    assert(op.words || !op.column_shift);
     program_stencil(program, c, convolution->border,
                     (struct op){.kind = OP_CONVOLVE, .convolve = op});
 }

@@ -4,12 +4,15 @@
 // picture, of these:
 //
 //   direct, 31 bits     every weight by itself, sums of 32 bits
+//   lines in words      one or two pairs of lines of 16 bits, sums of columns rounded to as many
+//                       (not of whole lines, which are exact), sums of 32
 //   lines, 24 bits      one or two pairs of lines, sums that single precision holds
-//   lines, 52 bits      the same in double precision
+//   lines, 52 bits      the same in 32 or 64 bits, or double precision
 //   direct, 52 bits     every weight by itself
 //
 // The error of integers, and of what one or two pairs of lines leave of a kernel, is the worst over
-// all pictures: 255 times the sum of effective - ideal weights where that is positive, or negative.
+// all pictures: 255 times the sum of effective - ideal weights where that is positive, or negative,
+// and what rounding the sums of columns adds.
 // The rounding of the result takes 1/2.
 //
 // Lines come of the singular value decomposition, of which the first two triplets are found by
