@@ -3,7 +3,7 @@
 //   pointwise   one sample from one place: gathers, tables, mixes, constants
 //   fused       OP_SEPARABLE on tensor cores, OP_GRADIENT of bytes in packed halves, or both
 //   separable   OP_SEPARABLE: tiles for a small radius, else the forms of stencil/separable.h
-//   gradient    OP_GRADIENT
+//   gradient    OP_GRADIENT: on tensor cores, or tiles
 //   convolve    OP_CONVOLVE: on tensor cores, a tile up to 15 x 15 in 32 bits, as lines, or any
 //   transform   OP_CONVOLVE by Fourier transforms (kernels/stencil/transform.h)
 //   box         OP_BOX by running sums
@@ -105,7 +105,8 @@ struct stencil {
     const int32_t *constants[2];
     // OP_SEPARABLE: what fused_fragments() (kernels/stencil/fused.h) made of it alone, and with the
     // next; on a grid, what axis_mma_u8_fragments() (kernels/stencil/separable.h) made of tap_x and of
-    // tap_y. OP_CONVOLVE: fused_convolve_fragments(). NULL if nothing.
+    // tap_y. OP_CONVOLVE: fused_convolve_fragments(). OP_GRADIENT:
+    // gradient_mma_u8_fragments(). NULL if nothing.
     const uint32_t *fragments[2];
     void *scratch;               // as many bytes as struct op_kernels says, aligned to 256 ...
     ptrdiff_t scratch_step;      // ... for the first picture, and so far from it for the next

@@ -140,7 +140,7 @@ bool fused_takes(const struct stencil *stencil)
         stencil->sink.views > 1 || !view_is_aligned(from, 16) || !view_is_aligned(to, 16))
         return false;
     if (stencil->op->kind == OP_GRADIENT)
-        return bytes == 1 && !next && is_small_gradient(stencil->op);
+        return !next && (stencil->fragments[0] || (bytes == 1 && is_small_gradient(stencil->op)));
     if (stencil->op->kind == OP_CONVOLVE)
         return !next && stencil->fragments[0];
     return stencil->op->kind == OP_SEPARABLE && !separable_is_decimated(&stencil->op->separable) &&
@@ -179,6 +179,8 @@ cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream)
     assert(fused_takes(stencil));
     if (stencil->op->kind == OP_CONVOLVE)
         return convolve_async(stencil, stream);
+    if (stencil->op->kind == OP_GRADIENT && stencil->fragments[0])
+        return gradient_mma_u8_async(stencil, stream);
     const struct op *filter = stencil->op->kind == OP_SEPARABLE ? stencil->op : NULL;
     const struct op *gradient = filter ? stencil->next : stencil->op;
     struct fused f = {.source = stencil->source,

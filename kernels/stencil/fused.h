@@ -5,6 +5,7 @@
 //   lines_mma_u8       convolutions of lines in words
 //   lines_axis_mma_u8  the same of longer lines, an axis at a time
 //   convolve_mma_u8    convolutions of small kernels
+//   gradient_mma_u8    gradients whose lengths are scaled or roots
 //   fused_gradient     a gradient of 8-bit samples alone
 #pragma once
 
@@ -25,6 +26,18 @@ struct small_gradient {
 // are beyond its upper value too.
 enum finish { FINISH_LIMIT, FINISH_THRESHOLD, FINISH_LOOKUP };
 
+// How gx and gy become a sample, see struct op_gradient.
+struct lengths {
+    enum norm norm;
+    int64_t scale;
+    int base, limit;
+};
+
+static inline struct lengths lengths_of(const struct op_gradient *op)
+{
+    return {op->norm, op->scale, op->base, op->limit};
+}
+
 // Rows of a kernel, and how many of them are above a result's place.
 struct window {
     int height, above;
@@ -39,7 +52,8 @@ struct fused {
     float down_scale, along_scale; // separable_mma_f16: the same as factors
     struct rounding rounding;      // separable_mma_u8: with an amount, results are sharpened
     struct convolve_end end;       // lines_mma_u8, convolve_mma_u8
-    struct window window;          // convolve_mma_u8
+    struct window window;          // convolve_mma_u8, gradient_mma_u8
+    struct lengths lengths;        // gradient_mma_u8
     struct small_gradient gradient;
     int tiles_x, tiles;
     enum finish finish; // of the gradient
@@ -77,6 +91,7 @@ size_t separable_mma_u8_fragments(const struct op_separable *op, struct choice c
 
 size_t lines_mma_u8_fragments(const struct op_convolve *op, struct choice choice, uint32_t *to);
 size_t lines_axis_mma_u8_fragments(const struct op_convolve *op, uint32_t *to);
+size_t gradient_mma_u8_fragments(const struct op_gradient *op, int depth, uint32_t *to);
 size_t convolve_mma_u8_fragments(const struct op_convolve *op, struct choice choice, uint32_t *to);
 
 // The choice for weights one by one.
@@ -94,5 +109,6 @@ cudaError_t lines_mma_u8_async(const struct fused *f, struct choice choice, int 
 cudaError_t lines_axis_mma_u8_async(const struct stencil *stencil, cudaStream_t stream);
 cudaError_t convolve_mma_u8_async(const struct fused *f, const struct op_convolve *op,
                                   struct choice choice, cudaStream_t stream);
+cudaError_t gradient_mma_u8_async(const struct stencil *stencil, cudaStream_t stream);
 cudaError_t small_gradient_async(const struct fused *f, cudaStream_t stream);
 }
