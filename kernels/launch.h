@@ -1,7 +1,7 @@
 // Arguments of the kernel families' launchers: where samples lie, what is looked up, how big it is.
 //
 //   pointwise   one sample from one place: gathers, tables, mixes, constants
-//   fused       OP_SEPARABLE on tensor cores, OP_GRADIENT of bytes in packed halves, or both
+//   fused       OP_SEPARABLE, OP_CONVOLVE and OP_GRADIENT on tensor cores or in packed halves
 //   separable   OP_SEPARABLE: tiles for a small radius, else the forms of stencil/separable.h
 //   gradient    OP_GRADIENT: on tensor cores, or tiles
 //   convolve    OP_CONVOLVE: on tensor cores, a tile up to 15 x 15 in 32 bits, as lines, or any

@@ -29,7 +29,7 @@ static double scale_of(const struct kernel *kernel)
         sum += kernel->weight[k];
         sizes += fabs(kernel->weight[k]);
     }
-    return fabs(sum) > 1e-9 * sizes ? 1 / sum : 1;
+    return fabs(sum) > 1e-9 * sizes && isfinite(1 / sum) ? 1 / sum : 1;
 }
 
 static void lower(const void *options, struct program *program)

@@ -31,7 +31,7 @@ static double sum_of(const struct kernel *line)
 static double scale_of(const struct kernel *row, const struct kernel *column)
 {
     double sum = sum_of(row) * sum_of(column);
-    return sum != 0 ? 1 / sum : 1;
+    return sum != 0 && isfinite(1 / sum) ? 1 / sum : 1;
 }
 
 static void lower(const void *options, struct program *program)

@@ -229,6 +229,45 @@ static void lines_are_rounded_where_they_must(void **state)
         }
 }
 
+// Kernels whose sums are much smaller than what rounding may add to them, of all that a component may be.
+static void sums_in_words_fit(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "convolve=0 0 1 0 0/0 0 1 0 0/1 1 1 1 1/0 0 1 0 0/0 0 1 0 0:0.0001",
+        "convolve=0 0 0 1 0 0 0/0 0 0 1 0 0 0/0 0 0 1 0 0 0/1 1 1 1 1 1 1/0 0 0 1 0 0 0/0 0 0 1 0 "
+        "0 0/0 0 0 1 0 0 0:2e-5",
+        "dog=0.5:1:0.01",
+        "dog=1:1.001:16384",
+        "log=85:0.01:signed",
+        "log=0.3:16384",
+        "sepconvolve=0.77 0.56 0.55 0.74 0.77:0.6 0.65 0.62 0.29 0.2:8.11",
+        "convolve=1e-310",
+        "sepconvolve=1e-300:1e-300",
+
+        "sepconvolve=0.1 0.7:0.3 0.2 0.9:1:-255"};
+    for (size_t n = 0; n < sizeof texts / sizeof *texts; n++)
+        for (int depth = 8; depth <= 16; depth += 2)
+            for (int limited = 0; limited < 2; limited++) {
+                struct format meaning = full;
+                meaning.range = limited ? RANGE_LIMITED : RANGE_FULL;
+                struct format format = format_planar(MODEL_YUV, depth, 1, 1, false, &meaning);
+                struct chain chain;
+                struct chain_error error;
+                struct program program;
+                assert_int_equal(chain_parse(texts[n], NULL, &chain, &error), STATUS_OK);
+                assert_int_equal(program_init(&program, &format), STATUS_OK);
+                assert_int_equal(chain_lower(&chain, &program), STATUS_OK);
+                for (int k = 0; k < program.ops; k++) {
+                    const struct op_convolve *f = &program.op[k].convolve;
+                    if (program.op[k].kind == OP_CONVOLVE)
+                        assert_true(f->words || !f->column_shift);
+                }
+                chain_free(&chain);
+                program_free(&program);
+            }
+}
+
 // A transform of zeros and ones errs by next to nothing, one of the largest weights by more than
 // what rounding forgives.
 static void transforms_err_by_what_weights_ask(void **state)
@@ -263,6 +302,7 @@ int main(void)
         cmocka_unit_test(lines_are_the_best_of_a_kernel),
         cmocka_unit_test(convolutions_stay_within_one_code),
         cmocka_unit_test(lines_are_rounded_where_they_must),
+        cmocka_unit_test(sums_in_words_fit),
         cmocka_unit_test(transforms_err_by_what_weights_ask),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-// Convolutions that are too large for kernels/stencil/convolve_tile.cu, or given as lines: any
-// size, exact.
+// Convolutions of any size, exact, and which kernels make which. Small ones go to
+// kernels/stencil/convolve_tile.cu where the fused ones do not take them.
 //
 //   fused    small kernels, and lines in words, up to a radius (kernels/stencil/fused.h)
 //   lines    sums down the columns into scratch memory, 16, 32 or 64 bits, then along the rows in

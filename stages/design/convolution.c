@@ -187,8 +187,9 @@ struct design {
     const double *line_x[2], *line_y[2]; // unit times their products are the weights, about
     int lines;
     double unit;
-    double begin; // |where the result begins|, and its zero, in code values
-    double zero;
+    struct levels levels;
+    double begin; // where the result begins, in code values
+    bool absolute;
     bool whole;            // the lines are whole numbers
     double *effective;     // scratch: as many as weights
     struct op_convolve op; // weights or lines, bits, and why
@@ -329,6 +330,39 @@ static void try_lines(struct design *design, int rank, const struct form *form)
     design->cost = cost;
 }
 
+// ---- offsets ----
+
+static int64_t sum_of(const int32_t *weight, int count)
+{
+    int64_t sum = 0;
+    for (int k = 0; k < count; k++)
+        sum += weight[k];
+    return sum;
+}
+
+// s where all samples are `level`.
+static int64_t sum_of_flat(const struct op_convolve *op, int level)
+{
+    int64_t sum = op->rank ? 0 : level * sum_of(op->weight, op->width * op->height);
+    int64_t half = INT64_C(1) << op->column_shift >> 1;
+    for (int r = 0; r < op->rank; r++)
+        sum += sum_of(op->line_x[r], op->width) *
+               ((level * sum_of(op->line_y[r], op->height) + half) >> op->column_shift);
+    return sum;
+}
+
+// Where sums begin: samples count from their zero, and so does the result.
+static void set_offset(const struct design *design, struct op_convolve *op)
+{
+    op->width = design->width;
+    op->height = design->height;
+    op->absolute = design->absolute;
+    op->offset = INT64_C(1) << op->bits >> 1;
+    if (!design->absolute)
+        op->offset +=
+            llround(ldexp(design->begin, op->bits)) - sum_of_flat(op, design->levels.zero);
+}
+
 // ---- candidates: lines in words ----
 
 // How much the weights may make of white, or black: sums of both signs.
@@ -384,34 +418,57 @@ static int word_rows(const struct design *design, int rank, int bits, int shift,
     return bits;
 }
 
-// The first `rank` pairs of lines in 16 bits. Rounding of t errs by a half at most, times the size of
-// the line that follows.
+// By how much rounding of t errs at most, in s: by a half in each place, times the size of the line
+// that follows, and by what it does to the zero that samples count from.
+static double rounding_of(const struct design *design, const struct op_convolve *op)
+{
+    double error = 0, zero = design->absolute ? 0 : design->levels.zero, exact = 0;
+    for (int r = 0; r < op->rank; r++) {
+        exact += ldexp(zero * (double)sum_of(op->line_x[r], op->width) *
+                           (double)sum_of(op->line_y[r], op->height),
+                       -op->column_shift);
+        for (int i = 0; i < op->width; i++)
+            error += 0.5 * abs(op->line_x[r][i]);
+    }
+    return op->column_shift ? error + fabs((double)sum_of_flat(op, (int)zero) - exact) : 0;
+}
+
+// Lines of integers of op->bits, or of fewer, as many as sums leave room for.
+static void set_words(struct design *design, struct op_convolve *op, const double of_y[2])
+{
+    double of_x[2];
+    for (bool fits = false; !fits && op->bits >= 0; op->bits -= !fits) {
+        op->bits = word_rows(design, op->rank, op->bits, op->column_shift, of_y, of_x);
+        for (int r = 0; r < op->rank && op->bits >= 0; r++) {
+            op->line_x[r] = rounded(design->program, design->line_x[r], of_x[r], design->width);
+            op->line_y[r] = rounded(design->program, design->line_y[r], of_y[r], design->height);
+        }
+        if (design->program->status || op->bits < 0)
+            return;
+        set_offset(design, op);
+        fits = op_convolve_in_words(op, design->depth);
+    }
+}
+
+// The first `rank` pairs of lines in 16 bits.
 static void try_words(struct design *design, int rank)
 {
-    const struct form *form = &lines_words;
-    int width = design->width, height = design->height;
-    double cost = cost_of(form, rank * (width + height)), of_x[2], of_y[2];
-    int shift = word_columns(design, rank, of_y);
-    struct op_convolve op = {.rank = rank, .column_shift = shift};
-    // What rounding of lines and of t adds is below a hundredth of all.
-    double most = gain_of(design) * (ldexp(1, design->depth) + design->zero) + design->begin + 1;
-    op.bits =
-        word_rows(design, rank, (int)floor(log2(form->max / (1.01 * most))), shift, of_y, of_x);
-    if (op.bits < 0 || fmin(of_y[0], of_y[rank - 1]) <= 0 || cost >= design->cost ||
-        (design->whole && shift))
+    double cost = cost_of(&lines_words, rank * (design->width + design->height)), of_y[2];
+    double zero = design->absolute ? 0 : design->levels.zero;
+    double most = gain_of(design) * (ldexp(1, design->depth) + zero) + fabs(design->begin) + 1;
+    struct op_convolve op = {.rank = rank, .column_shift = word_columns(design, rank, of_y)};
+    op.bits = (int)floor(log2(lines_words.max / most));
+    if (cost >= design->cost || fmin(of_y[0], of_y[rank - 1]) <= 0 ||
+        (design->whole && op.column_shift))
         return;
-    double error = 0;
+    set_words(design, &op, of_y);
+    if (design->program->status || op.bits < 0)
+        return;
     clear_effective(design);
-    for (int r = 0; r < rank; r++) {
-        op.line_x[r] = rounded(design->program, design->line_x[r], of_x[r], width);
-        op.line_y[r] = rounded(design->program, design->line_y[r], of_y[r], height);
-        if (design->program->status)
-            return;
-        add_effective(design, op.line_x[r], op.line_y[r], op.bits + shift);
-        for (int i = 0; i < width && shift; i++)
-            error += 0.5 * abs(op.line_x[r][i]);
-    }
-    if (error_of(design) + ldexp(error, 8 - op.bits - design->depth) > budget)
+    for (int r = 0; r < rank; r++)
+        add_effective(design, op.line_x[r], op.line_y[r], op.bits + op.column_shift);
+    double error = ldexp(rounding_of(design, &op), 8 - op.bits - design->depth);
+    if (error_of(design) + error > budget)
         return;
     design->op = op;
     design->cost = cost;
@@ -478,7 +535,6 @@ static const char *reason(const struct design *design, const struct convolution 
                : design->whole    ? "whole numbers that are products of lines"
                                   : "by its singular values";
     return count <= cost_of(&lines_words, least) ? "too few to be worth lines"
-           : count <= cost_of(&lines_52, least)  ? "lines would need double precision"
                                                  : "lines come not near enough, or cost as much";
 }
 
@@ -496,37 +552,6 @@ static void choose(struct design *design, const struct convolution *convolution)
     design->op.why = reason(design, convolution);
 }
 
-static int64_t sum_of(const int32_t *weight, int count)
-{
-    int64_t sum = 0;
-    for (int k = 0; k < count; k++)
-        sum += weight[k];
-    return sum;
-}
-
-// s where all samples are `level`.
-static int64_t sum_of_flat(const struct op_convolve *op, int level)
-{
-    int64_t sum = op->rank ? 0 : level * sum_of(op->weight, op->width * op->height);
-    int64_t half = INT64_C(1) << op->column_shift >> 1;
-    for (int r = 0; r < op->rank; r++)
-        sum += sum_of(op->line_x[r], op->width) *
-               ((level * sum_of(op->line_y[r], op->height) + half) >> op->column_shift);
-    return sum;
-}
-
-// Where sums begin: samples count from their zero, and so does the result.
-static void set_offset(struct op_convolve *op, const struct convolution *convolution,
-                       struct levels levels, bool chroma)
-{
-    int64_t half = INT64_C(1) << op->bits >> 1;
-    double begin = levels.zero + (chroma ? 0 : convolution->bias * levels.scale);
-    op->base = convolution->absolute ? levels.low : 0;
-    op->offset = half;
-    if (!convolution->absolute)
-        op->offset += llround(ldexp(begin, op->bits)) - sum_of_flat(op, levels.zero);
-}
-
 void program_convolution(struct program *program, int c, const struct convolution *convolution)
 {
     assert(convolution->width >= 1 && convolution->width <= KERNEL_SIDE);
@@ -539,6 +564,7 @@ void program_convolution(struct program *program, int c, const struct convolutio
     const struct format *meaning = &program->picture.meaning;
     size_t count = (size_t)convolution->width * (size_t)convolution->height;
     struct levels levels = format_levels(meaning, c);
+    double bias = format_is_chroma(meaning, c) ? 0 : convolution->bias;
     struct design design = {.program = program,
                             .depth = meaning->depth,
                             .width = convolution->width,
@@ -546,8 +572,9 @@ void program_convolution(struct program *program, int c, const struct convolutio
                             .weight = malloc(count * sizeof(double)),
                             .effective = malloc(count * sizeof(double)),
                             .unit = convolution->scale,
-                            .begin = fabs(convolution->bias * levels.scale) + levels.zero,
-                            .zero = convolution->absolute ? 0 : levels.zero,
+                            .levels = levels,
+                            .begin = levels.zero + bias * levels.scale,
+                            .absolute = convolution->absolute,
                             .cost = HUGE_VAL};
     if (!design.weight || !design.effective)
         program->status = STATUS_MEMORY;
@@ -565,14 +592,12 @@ void program_convolution(struct program *program, int c, const struct convolutio
     if (program->status)
         return;
     struct op_convolve op = design.op;
-    op.width = convolution->width;
-    op.height = convolution->height;
     op.origin_x = convolution->origin_x;
     op.origin_y = convolution->origin_y;
-    op.absolute = convolution->absolute;
+    op.base = convolution->absolute ? levels.low : 0;
     op.low = levels.low;
     op.high = levels.high;
-    set_offset(&op, convolution, levels, format_is_chroma(meaning, c));
+    set_offset(&design, &op);
     op.words = op_convolve_in_words(&op, meaning->depth);
     assert(op.words || !op.column_shift);
     program_stencil(program, c, convolution->border,
