@@ -111,7 +111,7 @@ ENGINE = engine $(addprefix engine/,filter threads)
 OUTPUT = output $(addprefix output/,transport muxer http file)
 INPUT = input $(addprefix input/,seek live faults devices io)
 KERNELS = kernels $(patsubst %/,%,$(wildcard kernels/*/))
-LONGEST = kernels/stencil/separable_mma_u8.cu # minutes for all GPUs: first, so that nobody waits for it in the end
+LONGEST = kernels/stencil/separable_mma_u8.cu kernels/stencil/lines_mma_u8.cu # minutes for all GPUs: first, so that nobody waits for it in the end
 # libsluice has the objects of libsluice-filter, but for one, and pipeline's.
 FILTER_C = $(filter-out cpu/rows/rows.c,$(wildcard $(FILTER:%=%/*.c))) $(if $(NVCC),,kernels/cuda_stub.c)
 FILTER_O = $(FILTER_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \

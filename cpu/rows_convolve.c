@@ -38,7 +38,7 @@ static int window_rows(const struct row_pipeline *pipeline, const struct plan_st
 // Rows of t, as many as are made at once, from column -origin_x on.
 struct word_lines {
     struct row_taps taps_x[2], taps_y[2];
-    int16_t *memory; // of the taps' lines and of t
+    int16_t *memory; // taps' lines, and t
     int16_t *t[2][MAX_VERTICAL_ROWS];
     int first; // row of t; INT_MIN: none
 };
@@ -68,8 +68,7 @@ static void make_from_lines(struct row_pipeline *pipeline, int level, int y, voi
     const struct row_level *here = &pipeline->level[level];
     const struct convolve_state *state = here->state;
     const struct word_lines *lines = state->lines;
-    if (lines->first == INT_MIN || y < lines->first ||
-        y - lines->first >= pipeline->rows->vertical_rows)
+    if (y < lines->first || y - pipeline->rows->vertical_rows >= lines->first)
         make_t(pipeline, level, y);
     const int16_t *t[2] = {lines->t[0][y - lines->first], lines->t[1][y - lines->first]};
     pipeline->rows->words_x[here->bytes - 1](t, lines->taps_x, &state->op, to, pipeline->width);

@@ -34,3 +34,17 @@ static inline const void *constants_put(struct constants *constants, const void 
         memcpy(host, from, bytes);
     return device;
 }
+
+// Words that `fill(to)` writes, and counts without `to`; NULL where it has none.
+template <typename Fill>
+static inline const uint32_t *constants_words(struct constants *constants, const Fill &fill)
+{
+    size_t count = fill(NULL);
+    if (!count)
+        return NULL;
+    void *host;
+    const void *device = constants_take(constants, count * sizeof(uint32_t), &host);
+    if (host)
+        fill((uint32_t *)host);
+    return (const uint32_t *)device;
+}

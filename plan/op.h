@@ -155,7 +155,7 @@ struct op_convolve {
     const int32_t *weight;                // the program's, row by row; rank 0 only
     const int32_t *line_x[2], *line_y[2]; // the program's; as many as `rank` says
     int rank;
-    int column_shift;  // of t, rank 1 and 2 only
+    int column_shift;  // rank 1 and 2: bits that t loses
     bool words;        // op_convolve_in_words() of the samples that it sees
     int width, height; // up to KERNEL_SIDE
     int origin_x, origin_y;

@@ -143,17 +143,23 @@ static void lines_are_the_best_of_a_kernel(void **state)
     expect_lines(weight, 0);
 }
 
+static void lower_text(const char *text, const struct format *format, struct program *program)
+{
+    struct chain chain;
+    struct chain_error error;
+    assert_int_equal(chain_parse(text, NULL, &chain, &error), STATUS_OK);
+    assert_int_equal(program_init(program, format), STATUS_OK);
+    assert_int_equal(chain_lower(&chain, program), STATUS_OK);
+    chain_free(&chain);
+}
+
 // The operation that a chain of one convolution comes to, and how far its weights are from
 // `wanted`.
 static void expect_weights(const char *text, const struct format *format, int rank,
                            const double *wanted)
 {
-    struct chain chain;
-    struct chain_error error;
     struct program program;
-    assert_int_equal(chain_parse(text, NULL, &chain, &error), STATUS_OK);
-    assert_int_equal(program_init(&program, format), STATUS_OK);
-    assert_int_equal(chain_lower(&chain, &program), STATUS_OK);
+    lower_text(text, format, &program);
     const struct op_convolve *f = &program.op[0].convolve;
     double above = 0, below = 0;
     assert_int_equal(f->rank, rank);
@@ -172,7 +178,6 @@ static void expect_weights(const char *text, const struct format *format, int ra
             rounding += ldexp(abs(f->line_x[r][k]), 7 - f->bits - format->depth);
     assert_true(!f->column_shift || op_convolve_in_words(f, format->depth));
     assert_true(255 * fmax(above, below) + rounding <= 0.47);
-    chain_free(&chain);
     program_free(&program);
 }
 
@@ -214,22 +219,18 @@ static void lines_are_rounded_where_they_must(void **state)
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++)
         for (int depth = 8; depth <= 16; depth += 2) {
             struct format gray = format_planar(MODEL_GRAY, depth, 0, 0, false, &full);
-            struct chain chain;
-            struct chain_error error;
             struct program program;
-            assert_int_equal(chain_parse(cases[n].text, NULL, &chain, &error), STATUS_OK);
-            assert_int_equal(program_init(&program, &gray), STATUS_OK);
-            assert_int_equal(chain_lower(&chain, &program), STATUS_OK);
+            lower_text(cases[n].text, &gray, &program);
             const struct op_convolve *f = &program.op[0].convolve;
             assert_int_equal(f->column_shift ? f->rank : 0, cases[n].rank);
             assert_int_equal(f->words, f->rank && op_convolve_in_words(f, depth));
             assert_true(f->words || !f->column_shift);
-            chain_free(&chain);
             program_free(&program);
         }
 }
 
-// Kernels whose sums are much smaller than what rounding may add to them, of all that a component may be.
+// Rounded t is only where sums fit, however small a kernel's gain is, at each depth, of luma and chroma:
+// rounding may add more than the gain.
 static void sums_in_words_fit(void **state)
 {
     (void)state;
@@ -249,18 +250,13 @@ static void sums_in_words_fit(void **state)
                 struct format meaning = full;
                 meaning.range = limited ? RANGE_LIMITED : RANGE_FULL;
                 struct format format = format_planar(MODEL_YUV, depth, 1, 1, false, &meaning);
-                struct chain chain;
-                struct chain_error error;
                 struct program program;
-                assert_int_equal(chain_parse(texts[n], NULL, &chain, &error), STATUS_OK);
-                assert_int_equal(program_init(&program, &format), STATUS_OK);
-                assert_int_equal(chain_lower(&chain, &program), STATUS_OK);
+                lower_text(texts[n], &format, &program);
                 for (int k = 0; k < program.ops; k++) {
                     const struct op_convolve *f = &program.op[k].convolve;
                     if (program.op[k].kind == OP_CONVOLVE)
                         assert_true(f->words || !f->column_shift);
                 }
-                chain_free(&chain);
                 program_free(&program);
             }
 }

@@ -18,12 +18,12 @@
 typedef uint16_t sample16 __attribute__((aligned(1)));
 
 // One axis of OP_SEPARABLE. Taps of at most 15 bits are also laid out as a line, tap[radius] ..
-// tap[0] .. tap[radius], with ROW_TAPS_MARGIN zeros at both ends. One of OP_CONVOLVE: a line alone,
-// of any 2 radius + 1 taps.
+// tap[0] .. tap[radius], with ROW_TAPS_MARGIN zeros at both ends. An axis of OP_CONVOLVE has a line
+// alone, of any 2 radius + 1 taps.
 struct row_taps {
     const int32_t *tap;
     int radius, bits, bias;
-    int sum;             // of the line's taps
+    int sum;             // what the line's taps add up to
     const int16_t *line; // to its first tap; NULL when they do not fit
 };
 

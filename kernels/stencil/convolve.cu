@@ -243,7 +243,7 @@ static bool columns_are_long(const struct op_convolve *op, int depth)
     return is_long;
 }
 
-// Of a sum of columns in scratch memory.
+// The bytes of a sum of columns in scratch memory.
 static int sum_bytes(const struct op_convolve *op, int depth)
 {
     return op->words ? 2 : columns_are_long(op, depth) ? 8 : 4;
@@ -391,19 +391,6 @@ static const int32_t *put_rows(struct constants *memory, const int32_t *const *r
     return (const int32_t *)device;
 }
 
-static const uint32_t *put_fragments(struct constants *memory, const struct op_convolve *op,
-                                     int depth)
-{
-    size_t count = fused_convolve_fragments(op, depth, NULL);
-    if (!count)
-        return NULL;
-    void *host;
-    const void *device = constants_take(memory, count * sizeof(uint32_t), &host);
-    if (host)
-        fused_convolve_fragments(op, depth, (uint32_t *)host);
-    return (const uint32_t *)device;
-}
-
 static void convolve_constants(const struct op_use *use, struct constants *memory,
                                struct op_constants *to)
 {
@@ -411,7 +398,9 @@ static void convolve_constants(const struct op_use *use, struct constants *memor
     const int32_t *row[KERNEL_SIDE];
     if (use->transform)
         return;
-    to->fragments[0] = put_fragments(memory, op, use->depth);
+    to->fragments[0] = constants_words(memory, [&](uint32_t *words) {
+        return fused_convolve_fragments(use->op, use->depth, words);
+    });
     if (op->rank) {
         to->weight[0] = put_rows(memory, op->line_x, op->rank, op->width, TAP_MARGIN);
         to->weight[1] = put_rows(memory, op->line_y, op->rank, op->height, TAP_MARGIN);

@@ -45,27 +45,12 @@ static int bytes_of_weights(const struct op_convolve *op)
     return bytes;
 }
 
-static int farther(int a, int b)
+struct choice convolve_mma_u8_choice(const struct op *op, int depth)
 {
-    return a > b ? a : b;
-}
-
-// How far a kernel reaches to the left or right; up or down.
-static int columns_of(const struct op_convolve *op)
-{
-    return farther(op->origin_x, op->width - 1 - op->origin_x);
-}
-
-static int rows_of(const struct op_convolve *op)
-{
-    return farther(op->origin_y, op->height - 1 - op->origin_y);
-}
-
-struct choice convolve_mma_u8_choice(const struct op_convolve *op, int depth)
-{
-    int columns = columns_of(op), rows = rows_of(op);
-    if (op->rank || columns > WINDOW_REACH || rows > LARGE_REACH || bytes_of_weights(op) > 3 ||
-        op_convolve_max(op, depth) > INT32_MAX)
+    const struct op_convolve *f = &op->convolve;
+    int rows = op_radius_y(op);
+    if (f->rank || op_radius_x(op) > WINDOW_REACH || rows > LARGE_REACH ||
+        bytes_of_weights(f) > 3 || op_convolve_max(f, depth) > INT32_MAX)
         return {};
     return {rows > SMALL_REACH ? LARGE_REACH : SMALL_REACH, GROUP, depth > 8 ? 2 : 1, true};
 }
@@ -110,7 +95,6 @@ cudaError_t convolve_mma_u8_async(const struct fused *f, const struct op_convolv
     struct fused window = *f;
     assert(choice.reach && bytes <= 3);
     window.window = {op->height, op->origin_y};
-    window.reach = farther(columns_of(op), rows_of(op));
     window.end.bits -= spare;
     window.end.offset >>= spare;
     if (choice.bytes == 1)

@@ -64,19 +64,16 @@ static struct choice choose(const struct op_separable *op, bool gradient)
     return {*reach, (needed + step - 1) / step * step, bytes, form != FORM_NARROW};
 }
 
-static struct choice choose_convolve(const struct op_convolve *op, int depth)
+static struct choice choose_convolve(const struct op *op, int depth)
 {
-    if (!op->rank)
-        return convolve_mma_u8_choice(op, depth);
     static const int reaches[] = {8, 16, 32, 0};
     const int *reach = reaches;
-    int right = op->width - 1 - op->origin_x, below = op->height - 1 - op->origin_y;
-    int needed = right > below ? right : below, bytes = depth > 8 ? 2 : 1, step = 16 / bytes;
-    needed = op->origin_x > needed ? op->origin_x : needed;
-    needed = op->origin_y > needed ? op->origin_y : needed;
-    if (!op->words)
+    int bytes = depth > 8 ? 2 : 1, step = 16 / bytes;
+    if (!op->convolve.rank)
+        return convolve_mma_u8_choice(op, depth);
+    if (!op->convolve.words)
         return {};
-    while (*reach && *reach < needed)
+    while (*reach && (*reach < op_radius_x(op) || *reach < op_radius_y(op)))
         reach++;
     return {*reach, (*reach + step - 1) / step * step, bytes, true};
 }
@@ -122,13 +119,13 @@ size_t fused_fragments(const struct op *op, const struct op *next, uint32_t *to)
     return next ? used + gradient_fragments(&next->gradient, to ? to + used : NULL) : used;
 }
 
-size_t fused_convolve_fragments(const struct op_convolve *op, int depth, uint32_t *to)
+size_t fused_convolve_fragments(const struct op *op, int depth, uint32_t *to)
 {
     struct choice choice = choose_convolve(op, depth);
     if (!choice.reach)
-        return lines_axis_mma_u8_fragments(op, to);
-    return op->rank ? lines_mma_u8_fragments(op, choice, to)
-                    : convolve_mma_u8_fragments(op, choice, to);
+        return lines_axis_mma_u8_fragments(&op->convolve, to);
+    return op->convolve.rank ? lines_mma_u8_fragments(&op->convolve, choice, to)
+                             : convolve_mma_u8_fragments(&op->convolve, choice, to);
 }
 
 bool fused_takes(const struct stencil *stencil)
@@ -161,15 +158,16 @@ static enum finish finish_of(const struct stencil *stencil, const struct small_g
 static cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t stream)
 {
     const struct op_convolve *op = &stencil->op->convolve;
-    struct choice choice = choose_convolve(op, stencil->depth);
+    struct choice choice = choose_convolve(stencil->op, stencil->depth);
+    if (!choice.reach)
+        return lines_axis_mma_u8_async(stencil, stream);
+    int columns = op_radius_x(stencil->op), rows = op_radius_y(stencil->op);
     struct fused f = {.source = stencil->source,
                       .sink = stencil->sink,
                       .fragments = stencil->fragments[0],
-                      .reach = choice.reach,
+                      .reach = columns > rows ? columns : rows,
                       .down_shift = op->column_shift,
                       .end = convolve_end_of(op)};
-    if (!choice.reach)
-        return lines_axis_mma_u8_async(stencil, stream);
     return op->rank ? lines_mma_u8_async(&f, choice, op->rank, stream)
                     : convolve_mma_u8_async(&f, op, choice, stream);
 }

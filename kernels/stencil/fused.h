@@ -75,7 +75,7 @@ extern "C" {
 size_t fused_fragments(const struct op *op, const struct op *next, uint32_t *to);
 
 // The same of the lines, or weights, of OP_CONVOLVE, of samples of `depth` bits.
-size_t fused_convolve_fragments(const struct op_convolve *op, int depth, uint32_t *to);
+size_t fused_convolve_fragments(const struct op *op, int depth, uint32_t *to);
 
 // True if fused_async() makes this stencil, with `next` if it has one.
 bool fused_takes(const struct stencil *stencil);
@@ -95,7 +95,7 @@ size_t gradient_mma_u8_fragments(const struct op_gradient *op, int depth, uint32
 size_t convolve_mma_u8_fragments(const struct op_convolve *op, struct choice choice, uint32_t *to);
 
 // The choice for weights one by one.
-struct choice convolve_mma_u8_choice(const struct op_convolve *op, int depth);
+struct choice convolve_mma_u8_choice(const struct op *op, int depth);
 
 // True if halves hold the taps.
 bool separable_mma_f16_holds(const struct op_separable *op);

@@ -108,14 +108,9 @@ static cudaError_t gradient_async(const struct stencil *stencil, cudaStream_t st
 static void gradient_constants(const struct op_use *use, struct constants *memory,
                                struct op_constants *to)
 {
-    const struct op_gradient *op = &use->op->gradient;
-    size_t count = gradient_mma_u8_fragments(op, use->depth, NULL);
-    if (!count)
-        return;
-    void *host;
-    to->fragments[0] = (const uint32_t *)constants_take(memory, count * sizeof(uint32_t), &host);
-    if (host)
-        gradient_mma_u8_fragments(op, use->depth, (uint32_t *)host);
+    to->fragments[0] = constants_words(memory, [&](uint32_t *words) {
+        return gradient_mma_u8_fragments(&use->op->gradient, use->depth, words);
+    });
 }
 
 const struct op_kernels gradient_kernels = {

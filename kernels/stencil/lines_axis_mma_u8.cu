@@ -18,7 +18,7 @@ enum {
     ALONG_ACROSS = 32,    // rows of one
     LINES = 8,            // across the axis, of a product
     AT_ONCE = 4,          // products of a warp side by side
-    MAX_STEPS = 14,       // lines of up to 202 taps; fits Turing's shared memory
+    MAX_STEPS = 14,       // lines of 202 taps, or somewhat more; fits Turing's shared memory
 };
 
 struct line_axes {
@@ -28,7 +28,7 @@ struct line_axes {
     const uint4 *down, *along; // the bands of each pair, one after the other
     int rank;
     int down_steps, along_steps;
-    int above, left; // of a result's place, where samples begin that its products read
+    int above, left; // so far before a result's place begin the samples that its products read
     int shift;
     int16_t beyond[2]; // t of what lies beyond the picture, with BORDER_ZERO
     struct convolve_end end;
@@ -307,7 +307,7 @@ static __global__ void __launch_bounds__(WARP *WARPS, 2)
         for (int k = 0; k < 2; k++) {
             uint32_t first = (uint32_t)convolved(&c.end, total(&sum[g], 2 * k));
             uint32_t second = (uint32_t)convolved(&c.end, total(&sum[g], 2 * k + 1));
-            uint32_t pair = transposed(word_of(first, second)); // of one row
+            uint32_t pair = transposed(word_of(first, second)); // neighbours of one row
             uint8_t *to = samples + (g * LINES + lane / 4) * results_stride +
                           (n + 8 * k + lane % 4 * 2) * BYTES;
             if (BYTES == 1)
@@ -342,8 +342,7 @@ static uint32_t *put_bands(const int32_t *line, int count, int lead, int steps, 
         to[i] = 0;
         for (int e = 0; e < 4; e++) {
             int k = i / (4 * WARP) * STEP + e / 2 * 8 + lane % 4 * 2 + e % 2 - row - lead;
-            uint32_t tap = k >= 0 && k < count ? (uint32_t)line[k] : 0;
-            to[i] |= (tap >> (8 * part) & 0xff) << (8 * e);
+            to[i] |= line_byte(line, count, k, part, e);
         }
     }
     return to + steps * WARP * 4;

@@ -1,13 +1,13 @@
 // Convolutions of one or two pairs of lines in words (plan/op.h) by products of bytes. Tensor
 // cores multiply bytes and add up in 32 bits.
 //
-// Taps and t are 16 bits with their sign, as are two bytes each: the low one without a sign, the high
-// one with it. A sum is
+// Taps and t are 16 bits with their sign, in two bytes each: the low one without a sign, the high one
+// with it. A sum is
 //
 //   sum tap t = sum low low + 2^8 (sum low high + sum high low) + 2^16 sum high high
 //
-// of which each part is a product of its own, modulo 2^32: the whole fits that. Both pairs of lines
-// add to the same sums along the rows.
+// Each part is a product of its own, modulo 2^32: the whole fits that. Both pairs of lines add to the
+// same sums along the rows.
 #include <assert.h>
 
 #include "kernels/stencil/convolve.cuh"
@@ -210,13 +210,6 @@ static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 }
 
 // ---- taps ----
-
-// Byte `part` of a line's tap, as the e-th of a word; zeros beyond its ends.
-static uint32_t line_byte(const int32_t *line, int count, int k, int part, int e)
-{
-    uint32_t tap = k >= 0 && k < count ? (uint32_t)line[k] : 0;
-    return (tap >> (8 * part) & 0xff) << (8 * e);
-}
 
 // See separable_mma_u8_fragments(), for which number is whose.
 size_t lines_mma_u8_fragments(const struct op_convolve *op, struct choice choice, uint32_t *to)

@@ -358,33 +358,6 @@ static const int32_t *put_taps(struct constants *memory, const int32_t *tap, int
     return (const int32_t *)device + TAP_MARGIN;
 }
 
-static const uint32_t *put_fragments(struct constants *memory, const struct op *op,
-                                     const struct op *next)
-{
-    size_t count = fused_fragments(op, next, NULL);
-    if (!count)
-        return NULL;
-    void *host;
-    const void *device = constants_take(memory, count * sizeof(uint32_t), &host);
-    if (host)
-        fused_fragments(op, next, (uint32_t *)host);
-    return (const uint32_t *)device;
-}
-
-// The taps of an axis on a grid.
-static const uint32_t *put_axis(struct constants *memory, const int32_t *tap, int radius, int bits,
-                                int first)
-{
-    size_t count = axis_mma_u8_fragments(tap, radius, bits, first, NULL);
-    if (!count)
-        return NULL;
-    void *host;
-    const void *device = constants_take(memory, count * sizeof(uint32_t), &host);
-    if (host)
-        axis_mma_u8_fragments(tap, radius, bits, first, (uint32_t *)host);
-    return (const uint32_t *)device;
-}
-
 static void separable_constants(const struct op_use *use, struct constants *memory,
                                 struct op_constants *to)
 {
@@ -392,12 +365,19 @@ static void separable_constants(const struct op_use *use, struct constants *memo
     to->weight[0] = put_taps(memory, op->tap_x, op->radius_x);
     to->weight[1] = put_taps(memory, op->tap_y, op->radius_y);
     if (separable_is_decimated(op)) {
-        to->fragments[0] = put_axis(memory, op->tap_x, op->radius_x, op->bits, decimated_lead(op));
-        to->fragments[1] = put_axis(memory, op->tap_y, op->radius_y, op->bits, 0);
+        to->fragments[0] = constants_words(memory, [&](uint32_t *words) {
+            return axis_mma_u8_fragments(op->tap_x, op->radius_x, op->bits, decimated_lead(op),
+                                         words);
+        });
+        to->fragments[1] = constants_words(memory, [&](uint32_t *words) {
+            return axis_mma_u8_fragments(op->tap_y, op->radius_y, op->bits, 0, words);
+        });
         return;
     }
-    to->fragments[0] = put_fragments(memory, use->op, NULL);
-    to->fragments[1] = use->next ? put_fragments(memory, use->op, use->next) : NULL;
+    const struct op *const next[2] = {NULL, use->next};
+    for (int k = 0; k < (use->next ? 2 : 1); k++)
+        to->fragments[k] = constants_words(
+            memory, [&](uint32_t *words) { return fused_fragments(use->op, next[k], words); });
 }
 
 const struct op_kernels separable_kernels = {

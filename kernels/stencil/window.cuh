@@ -165,8 +165,7 @@ static inline uint32_t window_word(const int32_t *row, int width, int origin_x, 
     for (int e = 0; e < 4; e++) {
         int of_group = sample_bytes == 1 ? 4 * q + e : 8 * (e / 2) + 2 * q + e % 2;
         int column = GROUP * (word % 2) + of_group - GROUP + 8 * half - lane / 4 + origin_x;
-        int32_t weight = column >= 0 && column < width ? row[column] : 0;
-        made |= ((uint32_t)weight >> (8 * part) & 0xff) << (8 * e);
+        made |= line_byte(row, width, column, part, e);
     }
     return made;
 }

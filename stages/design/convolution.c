@@ -187,9 +187,8 @@ struct design {
     const double *line_x[2], *line_y[2]; // unit times their products are the weights, about
     int lines;
     double unit;
-    struct levels levels;
-    double begin; // where the result begins, in code values
-    bool absolute;
+    int zero;              // code value that samples count from ...
+    double begin;          // ... and where the result begins; both 0 where it is absolute
     bool whole;            // the lines are whole numbers
     double *effective;     // scratch: as many as weights
     struct op_convolve op; // weights or lines, bits, and why
@@ -352,15 +351,10 @@ static int64_t sum_of_flat(const struct op_convolve *op, int level)
 }
 
 // Where sums begin: samples count from their zero, and so does the result.
-static void set_offset(const struct design *design, struct op_convolve *op)
+static int64_t offset_of(const struct design *design, const struct op_convolve *op)
 {
-    op->width = design->width;
-    op->height = design->height;
-    op->absolute = design->absolute;
-    op->offset = INT64_C(1) << op->bits >> 1;
-    if (!design->absolute)
-        op->offset +=
-            llround(ldexp(design->begin, op->bits)) - sum_of_flat(op, design->levels.zero);
+    int64_t half = INT64_C(1) << op->bits >> 1;
+    return half + llround(ldexp(design->begin, op->bits)) - sum_of_flat(op, design->zero);
 }
 
 // ---- candidates: lines in words ----
@@ -422,15 +416,15 @@ static int word_rows(const struct design *design, int rank, int bits, int shift,
 // that follows, and by what it does to the zero that samples count from.
 static double rounding_of(const struct design *design, const struct op_convolve *op)
 {
-    double error = 0, zero = design->absolute ? 0 : design->levels.zero, exact = 0;
+    double error = 0, exact = 0;
     for (int r = 0; r < op->rank; r++) {
-        exact += ldexp(zero * (double)sum_of(op->line_x[r], op->width) *
+        exact += ldexp(design->zero * (double)sum_of(op->line_x[r], op->width) *
                            (double)sum_of(op->line_y[r], op->height),
                        -op->column_shift);
         for (int i = 0; i < op->width; i++)
             error += 0.5 * abs(op->line_x[r][i]);
     }
-    return op->column_shift ? error + fabs((double)sum_of_flat(op, (int)zero) - exact) : 0;
+    return op->column_shift ? error + fabs((double)sum_of_flat(op, design->zero) - exact) : 0;
 }
 
 // Lines of integers of op->bits, or of fewer, as many as sums leave room for.
@@ -445,7 +439,7 @@ static void set_words(struct design *design, struct op_convolve *op, const doubl
         }
         if (design->program->status || op->bits < 0)
             return;
-        set_offset(design, op);
+        op->offset = offset_of(design, op);
         fits = op_convolve_in_words(op, design->depth);
     }
 }
@@ -454,9 +448,12 @@ static void set_words(struct design *design, struct op_convolve *op, const doubl
 static void try_words(struct design *design, int rank)
 {
     double cost = cost_of(&lines_words, rank * (design->width + design->height)), of_y[2];
-    double zero = design->absolute ? 0 : design->levels.zero;
-    double most = gain_of(design) * (ldexp(1, design->depth) + zero) + fabs(design->begin) + 1;
-    struct op_convolve op = {.rank = rank, .column_shift = word_columns(design, rank, of_y)};
+    double most =
+        gain_of(design) * (ldexp(1, design->depth) + design->zero) + fabs(design->begin) + 1;
+    struct op_convolve op = {.width = design->width,
+                             .height = design->height,
+                             .rank = rank,
+                             .column_shift = word_columns(design, rank, of_y)};
     op.bits = (int)floor(log2(lines_words.max / most));
     if (cost >= design->cost || fmin(of_y[0], of_y[rank - 1]) <= 0 ||
         (design->whole && op.column_shift))
@@ -565,6 +562,7 @@ void program_convolution(struct program *program, int c, const struct convolutio
     size_t count = (size_t)convolution->width * (size_t)convolution->height;
     struct levels levels = format_levels(meaning, c);
     double bias = format_is_chroma(meaning, c) ? 0 : convolution->bias;
+    bool absolute = convolution->absolute;
     struct design design = {.program = program,
                             .depth = meaning->depth,
                             .width = convolution->width,
@@ -572,9 +570,8 @@ void program_convolution(struct program *program, int c, const struct convolutio
                             .weight = malloc(count * sizeof(double)),
                             .effective = malloc(count * sizeof(double)),
                             .unit = convolution->scale,
-                            .levels = levels,
-                            .begin = levels.zero + bias * levels.scale,
-                            .absolute = convolution->absolute,
+                            .zero = absolute ? 0 : levels.zero,
+                            .begin = absolute ? 0 : levels.zero + bias * levels.scale,
                             .cost = HUGE_VAL};
     if (!design.weight || !design.effective)
         program->status = STATUS_MEMORY;
@@ -592,12 +589,15 @@ void program_convolution(struct program *program, int c, const struct convolutio
     if (program->status)
         return;
     struct op_convolve op = design.op;
+    op.width = convolution->width;
+    op.height = convolution->height;
     op.origin_x = convolution->origin_x;
     op.origin_y = convolution->origin_y;
-    op.base = convolution->absolute ? levels.low : 0;
+    op.absolute = absolute;
+    op.base = absolute ? levels.low : 0;
     op.low = levels.low;
     op.high = levels.high;
-    set_offset(&design, &op);
+    op.offset = offset_of(&design, &op);
     op.words = op_convolve_in_words(&op, meaning->depth);
     assert(op.words || !op.column_shift);
     program_stencil(program, c, convolution->border,
