@@ -92,17 +92,6 @@ done:
     return status;
 }
 
-static enum status set_epoch(struct cuda_executor *self)
-{
-    enum status status = CUDA_CHECK(self->backend, cudaEventCreate(&self->epoch));
-    if (!status)
-        status = CUDA_CHECK(self->backend, cudaEventRecord(self->epoch, self->work_stream[0]));
-    if (!status)
-        status = CUDA_CHECK(self->backend, cudaEventSynchronize(self->epoch));
-    self->epoch_ns = now_ns();
-    return status;
-}
-
 static void destroy(struct executor **executor)
 {
     struct cuda_executor *self = self_of(*executor);
@@ -126,8 +115,7 @@ static void destroy(struct executor **executor)
         cudaStreamDestroy(self->upload_stream);
     if (self->download_stream)
         cudaStreamDestroy(self->download_stream);
-    if (self->epoch)
-        cudaEventDestroy(self->epoch);
+    gpu_clock_destroy(&self->clock);
     pass_constants_destroy(self->plan, &self->constants);
     layout_finish(&self->layout);
     cudaFree(self->memory);
@@ -208,7 +196,7 @@ static enum status take_slots(struct cuda_executor *self, int leader, const stru
     frames->work = work;
     frames->memory = lead->memory;
     lead->work_stream = stream;
-    lead->idle_ns = 0;
+    lead->begun_ns = 0;
     lead->uploads = !work->source_on_device || work->source_abroad;
     lead->downloads = transfer_has_download(self, work, count);
     lead->timed = !work->source_stream_serves;
@@ -303,40 +291,27 @@ static enum status submit_async(struct executor *executor, int slot, const struc
     return submit_many_async(executor, slot, work, 1);
 }
 
-// When an event happened.
-static enum status when(const struct cuda_executor *self, cudaEvent_t event, long long *ns)
-{
-    float ms = 0;
-    enum status status = CUDA_CHECK(self->backend, cudaEventElapsedTime(&ms, self->epoch, event));
-    *ns = self->epoch_ns + (long long)(ms * 1e6);
-    return status;
-}
-
 // Frames that went together share their times.
-static enum status read_times(const struct cuda_executor *self, const struct cuda_slot *lead,
+static enum status read_times(struct cuda_executor *self, const struct cuda_slot *lead,
                               struct work_times *times)
 {
-    long long uploaded = 0, computed = 0, done = 0;
     *times = {};
     if (!lead->timed)
         return STATUS_OK;
-    enum status status = when(self, lead->done, &done);
-    if (lead->idle_ns)
-        uploaded = lead->idle_ns;
-    else if (!status)
-        status = when(self, lead->uploads ? lead->uploaded : lead->began, &uploaded);
-    if (!status && lead->uploads)
-        status = when(self, lead->began, &times->upload.begin_ns);
-    if (!status && lead->downloads)
-        status = when(self, lead->computed, &computed);
+    const cudaEvent_t event[] = {lead->done, lead->downloads ? lead->computed : lead->done,
+                                 lead->uploads ? lead->uploaded : lead->began};
+    long long ns[] = {0, 0, lead->begun_ns};
+    bool begins_by_event = lead->uploads || !lead->begun_ns;
+    enum status status = gpu_clock_read(&self->clock, event, 2 + begins_by_event, ns);
     if (status)
         return status;
+    const long long done = ns[0], computed = ns[1], begun = ns[2];
     if (lead->uploads)
-        times->upload.end_ns = uploaded;
-    times->compute = {uploaded, lead->downloads ? computed : done};
+        times->upload = {lead->begun_ns, begun};
+    times->compute = {begun, computed};
     if (lead->downloads)
         times->download = {computed, done};
-    return status;
+    return STATUS_OK;
 }
 
 // Look for a while, then again and again, ever less often: an eighth of the time waited so far is
@@ -440,7 +415,7 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
         if ((status = create_slot(self, &self->slot[k])))
             goto fail;
     }
-    if ((status = fill_memory(self)) || (status = set_epoch(self)))
+    if ((status = fill_memory(self)) || (status = gpu_clock_init(&self->clock, self->backend)))
         goto fail;
     return STATUS_OK;
 fail:

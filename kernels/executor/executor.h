@@ -11,6 +11,7 @@
 //   transfer        frames between host and device, and the order between streams
 //   dispatch        which kernel makes what a pass holds
 //   direct          frames in the caller's device memory
+//   clock           when that was
 //
 // A slot belongs to the submitting thread until submit_async() returns, then to the GPU until
 // `end` fires, then to the waiting thread. One that is handed over is the submitting thread's at
@@ -25,6 +26,7 @@
 
 #include <time.h>
 
+#include "kernels/executor/clock.h"
 #include "kernels/executor/cuda.h"
 #include "kernels/executor/layout.h"
 
@@ -36,7 +38,8 @@ struct cuda_slot {
     cudaStream_t work_stream; // of its group, if it leads one: the executor's, or the caller's
     unsigned long long work_stream_id; // unlike a handle it is never used again
     cudaEvent_t source_ready;          // on the stream that delivers device sources
-    cudaEvent_t began, uploaded, computed;
+    cudaEvent_t began;                 // sources on the device are there
+    cudaEvent_t uploaded, computed;
     cudaEvent_t done;
     cudaEvent_t made; // `done` without a time, which costs the host a microsecond less
     cudaEvent_t end;  // which of the two its last frame has, if it leads
@@ -49,7 +52,8 @@ struct cuda_slot {
     cudaStream_t heir;
     bool uploads, downloads; // whether there was anything: else `uploaded`, `computed` are not used
     bool refers;             // planes that no pass reads come from the host behind `uploaded`
-    long long idle_ns;       // when the source was found to be there already, without `began`; or 0
+    // When the copy up was put on its stream, or the source was found to be there, without `began`; or 0.
+    long long begun_ns;
 };
 
 struct cuda_executor {
@@ -69,9 +73,7 @@ struct cuda_executor {
     struct slot_layout layout;
     unsigned long long known_stream; // a caller's that is this GPU's; 0: none
     long long submitted;             // frames, for profilers
-    // An event of the GPU's clock, and CLOCK_MONOTONIC when it happened.
-    cudaEvent_t epoch;
-    long long epoch_ns;
+    struct gpu_clock clock;
 };
 
 // The frames of neighbouring slots, on the way together, with a target for each picture of the

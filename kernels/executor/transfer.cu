@@ -275,7 +275,7 @@ enum status transfer_await_callers(struct cuda_executor *self, struct cuda_slot 
             status = hand_over(self, caller, first ? lead->began : lead->source_ready,
                                lead->work_stream);
         else if (first)
-            lead->idle_ns = now_ns();
+            lead->begun_ns = now_ns();
     }
     return status;
 }
@@ -323,13 +323,14 @@ static enum status await_abroad(struct cuda_executor *self, const struct work *w
     return status;
 }
 
+// An event before the copy would hold up the engine, which the one behind the copy before does
+// already, and say nothing else: it is busy from the later of that and now.
 enum status transfer_upload(struct cuda_executor *self, struct cuda_slot *lead,
                             const struct work *work, struct device_frames *frames)
 {
     range_push("upload", self->submitted);
     enum status status = work->source_abroad ? await_abroad(self, work, frames->count) : STATUS_OK;
-    if (!status)
-        status = transfer_record(self, lead->began, self->upload_stream);
+    lead->begun_ns = now_ns();
     for (int k = 0; k < frames->count && !status; k++)
         status = upload(self, &lead[k], &work[k].source, &frames->source[k]);
     if (!status)
