@@ -21,7 +21,8 @@ enum {
     MAX_SIDE = 80,
     SMALL_SIDE = 20,
     LARGE = 64,
-    MAX_PRODUCTS = 20000,
+    SMALL_PRODUCTS = 20000,
+    LARGE_PRODUCTS = 2000000,
     MAX_ANALYSES = 64,
     MAX_CHAIN = 1 << 14
 };
@@ -101,10 +102,10 @@ static bool draw_program(struct trial *trial, struct fuzz_bytes *bytes, int most
                 !program_finish(&trial->program, trial->converts ? &trial->wanted.format : NULL) &&
                 trial->program.analyses <= MAX_ANALYSES;
     chain_free(&chain);
-    if (fine && most < MAX_SIDE)
-        while (trial->height > 1 &&
-               trial->width * trial->height * products_of(&trial->program) > MAX_PRODUCTS)
-            trial->height /= 2;
+    int64_t products = most < MAX_SIDE ? SMALL_PRODUCTS : LARGE_PRODUCTS;
+    while (fine && trial->height > 1 &&
+           trial->width * trial->height * products_of(&trial->program) > products)
+        trial->height /= 2;
     return fine;
 }
 
