@@ -1,10 +1,46 @@
 #!/bin/sh
 # check.sh C_FILES H_FILES CU_FILES: format, warnings, headers by themselves, static analysis and
 # layers. Says what is wrong and fails; says one line when nothing is.
+# check.sh gcc|clang|header FILE...: a part of that, for these.
 set -u
-c_files=$1 h_files=$2 cu_files=$3
 bad=0
 complain() { echo "check: $1"; bad=1; }
+
+# What the Makefile would define.
+# shellcheck disable=SC2089
+defines='-DSLUICE_VERSION="0" -DROWS_TABLE=rows_x -DROWS_NAME="x"'
+
+# Every header says all that it needs. Those of kernels/ are C++, and need CUDA's.
+# shellcheck disable=SC2086,SC2090
+one() { # gcc|clang|header FILE
+    case $1:$2 in
+        gcc:*) # some of its warnings come of optimization
+            gcc -std=gnu11 -Werror $WARNINGS -O1 -I. -Iinclude $FLAGS $defines -c -o /dev/null "$2" ;;
+        clang:*)
+            clang -std=gnu11 -Werror $WARNINGS -I. -Iinclude $FLAGS $defines -fsyntax-only "$2" ;;
+        header:kernels/*)
+            [ -z "$CUDA_ROOT" ] ||
+                echo "#include \"$2\"" | g++ -std=c++17 -Wall -Wextra -Wno-missing-field-initializers \
+                    -Werror -I. -Iinclude -isystem "$CUDA_ROOT/include" -fsyntax-only -x c++ - ;;
+        header:*)
+            echo "#include \"$2\"" | gcc -std=gnu11 -Werror $WARNINGS -I. -Iinclude $FLAGS -fsyntax-only -x c - ;;
+    esac
+}
+case $1 in
+    gcc | clang | header)
+        how=$1
+        shift
+        for file; do
+            one "$how" "$file" || complain "$file does not compile: $how"
+        done
+        exit $bad ;;
+esac
+c_files=$1 h_files=$2 cu_files=$3
+each() { # gcc|clang|header FILE...: on all processors
+    how=$1
+    shift
+    printf '%s\n' "$@" | xargs -n 8 -P "$(nproc)" sh "$0" "$how" || bad=1
+}
 
 # The look of the code is that of clang-format 14; other versions see some lines differently.
 format=$(command -v clang-format-14 || command -v clang-format)
@@ -16,37 +52,15 @@ case $("$format" --version) in
     *) echo "check: format not checked, clang-format 14 is not here" ;;
 esac
 
-# What the Makefile would define.
-set -- '-DSLUICE_VERSION="0"' -DROWS_TABLE=rows_x '-DROWS_NAME="x"'
-for compiler in gcc clang; do
-    for file in $c_files; do
-        # shellcheck disable=SC2086
-        $compiler -std=gnu11 -Werror $WARNINGS -O1 -I. -Iinclude $FLAGS "$@" -c -o /dev/null "$file" ||
-            complain "$compiler does not take $file"
-    done
-done
-
-# Every header says all that it needs. Those of kernels/ are C++, and need CUDA's.
-alone() { # FILE
-    case $1 in
-        kernels/*)
-            [ -z "$CUDA_ROOT" ] ||
-                echo "#include \"$1\"" | g++ -std=c++17 -Wall -Wextra -Wno-missing-field-initializers \
-                    -Werror -I. -Iinclude -isystem "$CUDA_ROOT/include" -fsyntax-only -x c++ - ;;
-        *)
-            # shellcheck disable=SC2086
-            echo "#include \"$1\"" |
-                gcc -std=gnu11 -Werror $WARNINGS -I. -Iinclude $FLAGS -fsyntax-only -x c - ;;
-    esac
+# shellcheck disable=SC2086,SC2090
+{
+    each gcc $c_files
+    each clang $c_files
+    each header $h_files
+    cppcheck --quiet -j "$(nproc)" --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
+        --suppress=missingIncludeSystem --suppress=unknownMacro --suppress=ctuuninitvar --std=c11 -I. -Iinclude $defines $c_files ||
+        complain "cppcheck has found something"
 }
-for file in $h_files; do
-    alone "$file" || complain "$file does not compile alone"
-done
-
-# shellcheck disable=SC2086
-cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
-    --suppress=missingIncludeSystem --suppress=unknownMacro --suppress=ctuuninitvar --std=c11 -I. -Iinclude "$@" $c_files ||
-    complain "cppcheck has found something"
 
 # A room may include only what lies below it; app and bench stand on all, kernels and cpu on plan.
 layer() { # ROOM ALLOWED-PATTERN

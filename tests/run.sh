@@ -3,8 +3,8 @@
 set -u
 : "${BUILD:=build}" "${PYTHON:=/usr/bin/python3}"
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+log=$(mktemp) reference_log=$(mktemp)
+trap 'rm -f "$log" "$reference_log"' EXIT
 passed=0
 failed=0
 
@@ -21,6 +21,12 @@ number() { # PATTERN: the last number before it in the log
     echo "${n:-0}"
 }
 
+# The comparison with the reference keeps one processor busy while unit tests wait for clocks and servers. Campaigns cut
+# it short by CONFORMANCE.
+# shellcheck disable=SC2086
+"$BUILD/conformance" --backend cpu ${CONFORMANCE:-} >"$reference_log" 2>&1 &
+reference=$!
+
 for unit in "$BUILD"/unit_*; do
     case $unit in *.o) continue ;; esac
     "$unit" >"$log" 2>&1
@@ -32,32 +38,38 @@ for unit in "$BUILD"/unit_*; do
     count "$unit" "$ok" "$bad" $status
 done
 
-conformance() { # OPTIONS; campaigns cut it short by CONFORMANCE
-    # shellcheck disable=SC2086
-    "$BUILD/conformance" "$@" ${CONFORMANCE:-} >"$log" 2>&1
-    status=$?
-    if [ $status = 0 ]; then head -1 "$log"; else cat "$log"; fi
-    count "conformance $*" "$(number passed)" "$(number failed)" $status
+compared() { # STATUS OPTIONS: what conformance has said is in the log
+    status=$1
+    shift
+    if [ "$status" = 0 ]; then head -1 "$log"; else cat "$log"; fi
+    count "conformance $*" "$(number passed)" "$(number failed)" "$status"
 }
 
-conformance --backend cpu
-conformance --backend cuda
-conformance --backend cuda --devices 2
+wait $reference
+status=$?
+cat "$reference_log" >"$log"
+compared $status --backend cpu
+for devices in '' '--devices 2'; do
+    # shellcheck disable=SC2086
+    "$BUILD/conformance" --backend cuda $devices >"$log" 2>&1
+    # shellcheck disable=SC2086
+    compared $? --backend cuda $devices
+done
 
 export SLUICE
 SLUICE=$(realpath "$BUILD/sluice")
 pytest() { "$PYTHON" -m pytest -q -p no:cacheprovider "$@" >"$log" 2>&1; }
 
-# Two files at a time: half of the time tests wait, for clocks, sources and servers. A few that fail
+# Three files at a time: a good part of the time tests wait, for clocks, sources and servers. A few that fail
 # in company are run again alone, where only the second result counts.
-two=
-"$PYTHON" -c "import xdist" 2>/dev/null && two="-n 2 --dist loadfile"
+many=
+"$PYTHON" -c "import xdist" 2>/dev/null && many="-n 3 --dist loadfile"
 # shellcheck disable=SC2086
-pytest $two --durations 25 tests
+pytest $many --durations 25 tests
 status=$?
 cat "$log"
 again=$(sed -n 's/^\(FAILED\|ERROR\) \(tests\/.*::.*\)/\2/p' "$log" | sed 's/ - .*//' | sort -u)
-if [ -n "$two" ] && [ $status = 1 ] && [ -n "$again" ] && [ "$(echo "$again" | wc -l)" -le 10 ]; then
+if [ -n "$many" ] && [ $status = 1 ] && [ -n "$again" ] && [ "$(echo "$again" | wc -l)" -le 10 ]; then
     passed=$((passed + $(number passed)))
     echo "once more, alone:" "$again"
     echo "$again" | tr '\n' '\0' | xargs -0 "$PYTHON" -m pytest -q -p no:cacheprovider >"$log" 2>&1
