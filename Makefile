@@ -76,7 +76,7 @@ CUDA_NEWEST = $(lastword $(CUDA_CHOSEN))
 CUDA_OLDEST = $(if $(filter-out $(CUDA_CHOSEN),$(CUDA_ALL)),,$(firstword $(CUDA_CHOSEN)))
 # PTX, which takes nvcc twice as long as what ptxas makes of it, is made once for GPUs that get the same code by it as
 # by their own.
-CUDA_PTX = $(or $(if $(filter 86 87 88 89,$(1)),80),$(if $(filter 103 110 120 121,$(1)),100),$(1))
+CUDA_PTX = $(or $(if $(filter 86 87 88 89,$(1)),80),$(if $(filter 120,$(1)),100),$(1))
 GENCODE = $(foreach a,$(CUDA_CHOSEN),-gencode arch=compute_$(call CUDA_PTX,$(a)),code=sm_$(a)) \
           $(foreach a,$(sort $(foreach a,$(CUDA_OLDEST) $(CUDA_NEWEST),$(call CUDA_PTX,$(a)))),-gencode arch=compute_$(a),code=compute_$(a))
 ifneq ($(origin CUDA_ARCHS),file)
