@@ -4,7 +4,10 @@ set -u
 : "${BUILD:=build}" "${PYTHON:=/usr/bin/python3}"
 
 log=$(mktemp) reference_log=$(mktemp)
-trap 'rm -f "$log" "$reference_log"' EXIT
+reference=
+trap '[ -z "$reference" ] || kill $reference; rm -f "$log" "$reference_log"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 passed=0
 failed=0
 
@@ -47,6 +50,7 @@ compared() { # STATUS OPTIONS: what conformance has said is in the log
 
 wait $reference
 status=$?
+reference=
 cat "$reference_log" >"$log"
 compared $status --backend cpu
 for devices in '' '--devices 2'; do
