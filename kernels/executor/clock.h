@@ -12,7 +12,7 @@
 
 struct gpu_clock {
     struct cuda_backend *backend;
-    pthread_mutex_t lock; // of what follows
+    pthread_mutex_t lock; // guards all below
     cudaStream_t stream;  // nothing else goes on it
     cudaEvent_t epoch, next;
     long long epoch_ns, due_ns; // CLOCK_MONOTONIC: when `epoch` happened, and when it is too old

@@ -11,7 +11,7 @@
 //   transfer        frames between host and device, and the order between streams
 //   dispatch        which kernel makes what a pass holds
 //   direct          frames in the caller's device memory
-//   clock           when that was
+//   clock           when events of the GPU happened, by the host's clock
 //
 // A slot belongs to the submitting thread until submit_async() returns, then to the GPU until
 // `end` fires, then to the waiting thread. One that is handed over is the submitting thread's at
