@@ -228,12 +228,14 @@ $(BUILD)/cpu/rows/rows_%.o: cpu/rows/rows.c $(BUILD)/flags | packages
 	$(CC) -std=gnu11 $(CFLAGS) $(PATHS) $(MODES) -MMD -MP $(ROW_FLAGS) $(WARNINGS) $(STRICT) -I. -Iinclude $(ROWS_$*) \
 	    -DROWS_TABLE=rows_$* -DROWS_NAME='"$*"' -c -o $@ $<
 
-# Without -j nvcc itself compiles for several architectures at a time.
+# Without -j nvcc itself compiles for several architectures at a time. Code of sm_90 stays beside the object, for
+# tests/test_kernels.py.
 $(BUILD)/%.o: %.cu $(BUILD)/cuda-archs $(BUILD)/flags | packages
-	@mkdir -p $(@D)
-	$(NVCC) -std=c++17 -O3 $(NVCCFLAGS) $(GENCODE) -MMD -MP $(if $(PARALLEL),--threads 0) \
+	@mkdir -p $@.kept
+	$(NVCC) -std=c++17 -O3 $(NVCCFLAGS) $(GENCODE) --keep --keep-dir $@.kept -MMD -MP $(if $(PARALLEL),--threads 0) \
 	    -DCUDA_BUILT_FOR='"$(CUDA_CHOSEN:%=sm_%)$(if $(filter-out $(CUDA_CHOSEN),$(CUDA_ALL)), only)"' \
 	    $(addprefix -Xcompiler ,$(PATHS) $(MODES) $(HARDEN) $(call takes,-fno-gnu-unique)) -I. -Iinclude -c -o $@ $<
+	@$(if $(filter 90,$(CUDA_CHOSEN)),mv $@.kept/*$(if $(filter-out 90,$(CUDA_CHOSEN)),90).cubin $(@:.o=.cubin); )rm -r $@.kept
 
 # What CUDA objects were made for; they are made anew when that changes.
 $(BUILD)/cuda-archs: always
