@@ -94,6 +94,7 @@ all_but_sanitizer() {
     check 'filters of frames in memory' timeout 300 "$build/unit_filter_gpu" &
     # Two minutes: clocks that go apart by 20 us a second are a millisecond apart after one.
     check 'times of frames' timeout 300 env SLUICE_TEST_SECONDS=120 "$build/unit_gpu_times" &
+    check 'noise in large frames' timeout 500 python3 "$(dirname "$0")/gpu_noise.py" "$build/sluice" &
     check 'frames of PyTorch' timeout 300 python3 "$(dirname "$0")/filter_gpu.py" "$build/libsluice-filter.so.1" &
     ! command -v gst-launch-1.0 >/dev/null ||
         check 'pictures of GStreamer' timeout 500 python3 "$(dirname "$0")/gstreamer_gpu.py" "$build/hosts/gstreamer" &

@@ -4,7 +4,8 @@
 // A block makes 128 columns of some rows for each of its warps. The samples around them come into
 // shared memory as they lie in memory, by copies that no thread waits for: while a block computes
 // one tile, the samples of its next one are under way. Each warp then makes its band of rows by
-// itself, 16 columns at a time, and stores them through a few rows of shared memory of its own.
+// itself, 16 columns at a time, and stores them through a few rows of shared memory of its own. The
+// next tile lies to the right, so that a warp goes on along its rows with what it has.
 //
 // A filter along an axis is a product with a band matrix on tensor cores. Down the columns, taps
 // times samples:
@@ -61,6 +62,11 @@ template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_, int WARPS_, int BLO
     static constexpr int ahead =
         GRADIENT && last_left + 1 > last_right ? last_left + 1 : last_right;
     static constexpr int made = FUSED_COLUMNS / GROUP; // pairs of halves
+    // Columns whose t a warp keeps for the tile to the right. Of one group, which only samples of two
+    // bytes have, it does not pay: it takes registers that another block would have.
+    static constexpr int carried = ahead >= 2 ? ahead * GROUP : 0;
+    // Tiles of a block, at most: the more the better where products bind, few where memory does.
+    static constexpr int most = !carried ? 2 : GRADIENT ? 8 : REACH > 16 ? 64 : 3;
     // Matrices of eight rows that make the rows a band needs.
     static constexpr int matrices = (BAND + 2 * REACH) / 8;
     // Rows of results that a warp makes: a gradient needs one more above and below.
@@ -68,7 +74,7 @@ template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_, int WARPS_, int BLO
     static constexpr int rows = each * (warps - 1) + BAND + 2 * REACH;
     static constexpr int above = REACH + (GRADIENT ? 1 : 0);
     static constexpr int columns = (made + ahead) * GROUP;
-    static constexpr int chunk = 16 / BYTES, chunks = columns / chunk; // samples fetched at once
+    static constexpr int chunk = 16 / BYTES; // samples fetched at once
     // An odd number of 16 bytes, so that eight rows begin in different banks.
     static constexpr int stride = (columns * BYTES / 16 | 1) * 16;
     static constexpr int samples_bytes = rows * stride, stage_bytes = BAND * STAGE_BYTES;
@@ -76,10 +82,6 @@ template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_, int WARPS_, int BLO
     static constexpr int max_bytes = 228 << 10, block_bytes = warps * stage_bytes + (1 << 10);
     static constexpr int buffers = (2 * samples_bytes + block_bytes) * BLOCKS <= max_bytes ? 2 : 1;
     static constexpr size_t shared_bytes = buffers * samples_bytes + warps * stage_bytes;
-    // Threads are dealt out to whole rows of chunks, several rows at a time, so that each keeps its
-    // column.
-    static constexpr int at_once = threads / chunks;
-    static constexpr int turns = (rows + at_once - 1) / at_once;
 };
 
 struct corner {
@@ -93,12 +95,24 @@ static __device__ inline int thread_of_block(void)
 
 // ---- samples in ----
 
-// The row of a thread's first chunk; threads left over have none.
-template <typename S> static __device__ inline int first_row(void)
-{
-    int row = thread_of_block() / S::chunks;
-    return row < S::at_once ? row : S::rows;
-}
+// How threads are dealt out to the chunks of a tile of S but for its first KNOWN columns: to whole
+// rows of them, several rows at a time, so that each keeps its column.
+template <typename S, int KNOWN> struct deal {
+    static constexpr int chunks = (S::columns - KNOWN) / S::chunk;
+    static constexpr int at_once = S::threads / chunks;
+    static constexpr int turns = (S::rows + at_once - 1) / at_once;
+
+    // A thread's column, and the row of its first chunk; threads left over have none.
+    static __device__ int column()
+    {
+        return KNOWN + thread_of_block() % chunks * S::chunk;
+    }
+    static __device__ int row()
+    {
+        int row = thread_of_block() / chunks;
+        return row < at_once ? row : S::rows;
+    }
+};
 
 // Whether all samples of a tile lie within the picture.
 template <typename S>
@@ -108,38 +122,54 @@ static __device__ inline bool is_inside(const struct fused *f, struct corner at)
            at.y + S::rows <= f->source.height;
 }
 
-// Send for a thread's chunks of the tile at `at`, as far as they lie within the picture's columns.
-template <typename S>
-static __device__ inline void fetch(const struct fused *f, uint8_t *samples, struct corner at)
+// Send for a thread's chunks of a tile that lies within the picture.
+template <typename S, int KNOWN>
+static __device__ inline void fetch_inside(const struct fused *f, uint8_t *samples,
+                                           struct corner at)
 {
-    const struct source *from = &f->source;
-    int first = first_row<S>(), column = thread_of_block() % S::chunks,
-        x = at.x + column * S::chunk;
-    uint8_t *to = samples + first * S::stride + column * 16;
+    using D = deal<S, KNOWN>;
+    int first = D::row(), column = D::column();
+    uint8_t *to = samples + first * S::stride + column * S::BYTES;
+    const uint8_t *source = view_at(&f->source.view, at.x + column, at.y + first);
+    int64_t step = (int64_t)f->source.view.stride * D::at_once;
     if (first == S::rows)
         return;
-    if (is_inside<S>(f, at)) {
-        const uint8_t *source = view_at(&from->view, x, at.y + first);
-        int64_t step = (int64_t)from->view.stride * S::at_once;
 #pragma unroll
-        for (int turn = 0; turn < S::turns; turn++) {
-            if ((turn + 1) * S::at_once <= S::rows || first + turn * S::at_once < S::rows)
-                copy_ahead(to + turn * S::at_once * S::stride, source);
-            source += step;
-        }
+    for (int turn = 0; turn < D::turns; turn++) {
+        if ((turn + 1) * D::at_once <= S::rows || first + turn * D::at_once < S::rows)
+            copy_ahead(to + turn * D::at_once * S::stride, source);
+        source += step;
+    }
+}
+
+// Send for a thread's chunks of the tile at `at`, as far as they lie within the picture's columns.
+// Where the tile follows its left neighbour its first KNOWN columns may be left out.
+template <typename S, int KNOWN>
+static __device__ inline void fetch(const struct fused *f, uint8_t *samples, struct corner at,
+                                    bool follows)
+{
+    using D = deal<S, 0>;
+    const struct source *from = &f->source;
+    if (is_inside<S>(f, at)) {
+        if (KNOWN && follows)
+            fetch_inside<S, KNOWN>(f, samples, at);
+        else
+            fetch_inside<S, 0>(f, samples, at);
         return;
     }
-    if (x < 0 || x + S::chunk > from->width)
+    int first = D::row(), column = D::column(), x = at.x + column;
+    uint8_t *to = samples + first * S::stride + column * S::BYTES;
+    if (first == S::rows || x < 0 || x + S::chunk > from->width)
         return;
     uint32_t beyond = (uint32_t)from->border_value * (S::BYTES == 1 ? 0x1010101u : 0x10001u);
 #pragma unroll 1
-    for (int row = first; row < S::rows; row += S::at_once) {
+    for (int row = first; row < S::rows; row += D::at_once) {
         int y = extended_index(from->border, at.y + row, from->height);
         if (y >= 0)
             copy_ahead(to, view_at(&from->view, x, y));
         else
             *(uint4 *)to = make_uint4(beyond, beyond, beyond, beyond);
-        to += S::at_once * S::stride;
+        to += D::at_once * S::stride;
     }
 }
 
@@ -153,18 +183,19 @@ static __device__ inline void words_lookup(const struct lookup *lookup, uint32_t
                                    (uint32_t)look_up_one(lookup, (int)(word[k] >> 16)) << 16;
 }
 
-// A thread's own chunks through the lookup, when they are there.
+// The samples that fetch() brings through the lookup, when they are there.
 template <typename S>
 static __device__ inline void look_up_samples(const struct fused *f, uint8_t *samples,
                                               struct corner at)
 {
+    using D = deal<S, 0>;
     const struct source *from = &f->source;
-    int column = thread_of_block() % S::chunks, x = at.x + column * S::chunk;
+    int column = D::column(), x = at.x + column;
     if (x < 0 || x + S::chunk > from->width)
         return;
 #pragma unroll 1
-    for (int row = first_row<S>(); row < S::rows; row += S::at_once) {
-        uint32_t *words = (uint32_t *)(samples + row * S::stride + column * 16);
+    for (int row = D::row(); row < S::rows; row += D::at_once) {
+        uint32_t *words = (uint32_t *)(samples + row * S::stride + column * S::BYTES);
         bool beyond =
             from->border == BORDER_ZERO && (unsigned)(at.y + row) >= (unsigned)from->height;
         if (beyond)
@@ -335,6 +366,21 @@ static __device__ inline void store_if_full(const struct fused *f, const uint8_t
 
 // ---- tiles ----
 
+// The tiles of a block: side by side as far as the picture goes if it carries, else far apart.
+struct walk {
+    int tile, end, step;
+};
+
+template <int CARRIED> static __device__ inline struct walk walk_of_block(const struct fused *f)
+{
+    int blocks = (int)gridDim.x, block = (int)blockIdx.x;
+    if (!CARRIED)
+        return {block, f->tiles, blocks};
+    int each = f->tiles / blocks, more = f->tiles % blocks;
+    int first = block * each + min(block, more);
+    return {first, first + each + (block < more), 1};
+}
+
 template <typename S>
 static __device__ inline struct corner results_of(const struct fused *f, int tile)
 {
@@ -347,36 +393,44 @@ template <typename S> static __device__ inline struct corner samples_of(struct c
 }
 
 // All tiles of a block. `make` makes the band of a warp from the samples at hand; `memory` is
-// S::shared_bytes.
-template <typename S, typename Make>
+// S::shared_bytes. Where a tile follows its left neighbour, `make` is told, and finds the first KNOWN
+// of its columns as they happen to be; 0: none follows.
+template <typename S, int KNOWN, typename Make>
 static __device__ inline void make_tiles(const struct fused *f, uint8_t *memory, const Make &make)
 {
     uint8_t *samples = memory, *other = memory + (S::buffers - 1) * S::samples_bytes;
     uint8_t *band = other + S::samples_bytes + threadIdx.y * S::stage_bytes;
-    struct corner results = results_of<S>(f, blockIdx.x);
-    fetch<S>(f, samples, samples_of<S>(results));
+    struct walk walk = walk_of_block<KNOWN>(f);
+    struct corner results = results_of<S>(f, walk.tile);
+    bool follows = false;
+    fetch<S, KNOWN>(f, samples, samples_of<S>(results), follows);
     copies_commit();
 #pragma unroll 1
-    for (int tile = blockIdx.x; tile < f->tiles;) {
+    while (walk.tile < walk.end) {
         struct corner at = samples_of<S>(results);
         struct corner own = {results.x,
                              results.y + (int)threadIdx.y * S::each - (S::GRADIENT ? 1 : 0)};
-        tile += gridDim.x;
-        results = results_of<S>(f, tile);
-        if (S::buffers == 2 && tile < f->tiles)
-            fetch<S>(f, other, samples_of<S>(results));
+        walk.tile += walk.step;
+        results = results_of<S>(f, walk.tile);
+        bool next_follows = KNOWN && results.x > 0;
+        if (S::buffers == 2 && walk.tile < walk.end)
+            fetch<S, KNOWN>(f, other, samples_of<S>(results), next_follows);
         copies_commit();
         copies_wait<S::buffers - 1>();
-        if (f->source.lookup.table)
+        if (f->source.lookup.table) {
+            if (KNOWN)
+                __syncthreads(); // not each thread's own chunks
             look_up_samples<S>(f, samples, at);
+        }
         if (at.x < 0 || at.x + S::columns > f->source.width)
             load_edges<S>(f, samples, at);
         __syncthreads();
         if (own.y < f->sink.height)
-            make(samples, band, own);
+            make(samples, band, own, follows);
+        follows = next_follows;
         __syncthreads();
-        if (S::buffers == 1 && tile < f->tiles)
-            fetch<S>(f, samples, samples_of<S>(results));
+        if (S::buffers == 1 && walk.tile < walk.end)
+            fetch<S, KNOWN>(f, samples, samples_of<S>(results), follows);
         uint8_t *swapped = samples;
         samples = other;
         other = swapped;
@@ -400,9 +454,9 @@ static cudaError_t prepare(Kernel kernel, size_t shared_bytes, int *processors)
     return error;
 }
 
-// Blocks are as many as the GPU has room for, but have no more than two tiles each: blocks that
+// Blocks are as many as the GPU has room for, but have no more than MOST tiles each: blocks that
 // begin and end together leave it waiting for memory together.
-template <typename S, typename Kernel>
+template <typename S, int MOST, typename Kernel>
 static cudaError_t launch_tiles(Kernel kernel, const struct fused *f, cudaStream_t stream)
 {
     dim3 tiles = grid_shape(f->sink.width, f->sink.height, 1, FUSED_COLUMNS, S::results);
@@ -413,7 +467,8 @@ static cudaError_t launch_tiles(Kernel kernel, const struct fused *f, cudaStream
     cudaError_t error = prepare(kernel, S::shared_bytes, &processors);
     if (error)
         return error;
-    int room = processors * S::BLOCKS / f->sink.frames, min_blocks = (whole.tiles + 1) / 2;
+    int room = processors * S::BLOCKS / f->sink.frames,
+        min_blocks = (whole.tiles + MOST - 1) / MOST;
     int blocks = room < min_blocks ? min_blocks : room < whole.tiles ? room : whole.tiles;
     kernel<<<dim3((unsigned)blocks, 1, (unsigned)f->sink.frames), dim3(WARP, S::warps),
              S::shared_bytes, stream>>>(whole);

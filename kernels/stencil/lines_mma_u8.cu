@@ -178,14 +178,15 @@ static __device__ inline sixteen filter_along(const struct fused *f, const line_
 
 template <typename S, int RANK>
 static __device__ inline void filter(const struct fused *f, const line_bands<S, RANK> *b,
+                                     line_group<RANK> t[S::ahead + 1], bool follows,
                                      const uint8_t *samples, uint8_t *stage, struct corner results)
 {
     constexpr int step = GROUP * S::BYTES;
     uint32_t at = band_at<S>(samples);
-    line_group<RANK> t[S::ahead + 1];
+    if (!follows)
 #pragma unroll
-    for (int i = 0; i < S::ahead; i++)
-        t[i] = filter_down<S, RANK>(f, b, at + i * step);
+        for (int i = 0; i < S::ahead; i++)
+            t[i] = filter_down<S, RANK>(f, b, at + i * step);
 #pragma unroll
     for (int i = 0; i < S::made; i++) {
         t[S::ahead] = filter_down<S, RANK>(f, b, at + (i + S::ahead) * step);
@@ -203,10 +204,12 @@ static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 {
     extern __shared__ uint4 memory[];
     line_bands<S, RANK> b = load_bands<S, RANK>(&f);
-    make_tiles<S>(&f, (uint8_t *)memory,
-                  [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
-                      filter<S, RANK>(&f, &b, samples, stage, results);
-                  });
+    line_group<RANK> t[S::ahead + 1];
+    make_tiles<S, S::carried>(
+        &f, (uint8_t *)memory,
+        [&](const uint8_t *samples, uint8_t *stage, struct corner results, bool follows) {
+            filter<S, RANK>(&f, &b, t, follows, samples, stage, results);
+        });
 }
 
 // ---- taps ----
@@ -250,8 +253,8 @@ template <typename S>
 static cudaError_t launch(const struct fused *f, int rank, cudaStream_t stream)
 {
     static_assert(S::shared_bytes <= LEAST_SHARED_BYTES, "Turing has no more for a block");
-    return rank == 1 ? launch_tiles<S>(lines_mma_u8<S, 1>, f, stream)
-                     : launch_tiles<S>(lines_mma_u8<S, 2>, f, stream);
+    return rank == 1 ? launch_tiles<S, S::most>(lines_mma_u8<S, 1>, f, stream)
+                     : launch_tiles<S, S::most>(lines_mma_u8<S, 2>, f, stream);
 }
 
 cudaError_t lines_mma_u8_async(const struct fused *f, struct choice choice, int rank,

@@ -123,16 +123,18 @@ static __device__ inline struct halves_of_sixteen filter_along(const struct fuse
 }
 
 // A warp filters its band of 16 rows from left to right, a group at a time: down the columns from
-// shared memory, then along the rows from the last few of these, which it keeps.
+// shared memory, then along the rows from the last few of these, which it keeps: in `t`, for a tile
+// that follows, too.
 template <typename S>
 static __device__ inline void filter(const struct fused *f, const f16_bands<S> *b,
+                                     struct f16_group t[S::ahead + 1], bool follows,
                                      const uint8_t *samples, uint8_t *stage, struct corner results)
 {
     uint32_t at = band_at<S>(samples);
-    struct f16_group t[S::ahead + 1];
+    if (!follows)
 #pragma unroll
-    for (int i = 0; i < S::ahead; i++)
-        t[i] = filter_down<S>(f, b, at + i * GROUP);
+        for (int i = 0; i < S::ahead; i++)
+            t[i] = filter_down<S>(f, b, at + i * GROUP);
 #pragma unroll
     for (int i = 0; i < S::made; i++) {
         t[S::ahead] = filter_down<S>(f, b, at + (i + S::ahead) * GROUP);
@@ -187,6 +189,8 @@ static __device__ inline void lengths_of(const struct finisher *finisher,
 // slopes, and so a left half comes behind its right neighbour every other time.
 template <typename S, bool THRESHOLD, bool SIDES>
 static __device__ inline void filter_gradient(const struct fused *f, const f16_bands<S> *b,
+                                              struct f16_group t[S::ahead + 1],
+                                              struct f16_slopes *slopes, bool follows,
                                               const uint8_t *samples, uint8_t *stage,
                                               struct corner results)
 {
@@ -194,13 +198,14 @@ static __device__ inline void filter_gradient(const struct fused *f, const f16_b
     struct slope_along first = slope_along_of(b->gradient), second = other_way(&first);
     struct finisher finisher = finisher_of(f);
     uint32_t at = band_at<S>(samples);
-    struct f16_group t[S::ahead + 1];
-    struct f16_slopes slopes;
+    struct halves_of_sixteen y;
+    if (!follows) {
 #pragma unroll
-    for (int i = 0; i < S::ahead; i++)
-        t[i] = filter_down<S>(f, b, at + i * GROUP);
-    struct halves_of_sixteen y = filter_along<S>(f, b, t, t);
-    make_slopes(&slopes, 0, &down, y.left);
+        for (int i = 0; i < S::ahead; i++)
+            t[i] = filter_down<S>(f, b, at + i * GROUP);
+        y = filter_along<S>(f, b, t, t);
+        make_slopes(slopes, 0, &down, y.left);
+    }
 #pragma unroll(SIDES ? 1 : S::made)
     for (int i = 0; i < S::made; i++) {
         t[S::ahead] = filter_down<S>(f, b, at + (i + S::ahead) * GROUP);
@@ -208,14 +213,14 @@ static __device__ inline void filter_gradient(const struct fused *f, const f16_b
         uint32_t left[2], right[2];
         int x = results.x + i * GROUP;
         struct slope_along eight = slope_along_at<SIDES>(f, &first, x);
-        make_slopes(&slopes, 1, &down, y.right);
-        lengths_of<THRESHOLD>(&finisher, &eight, &slopes, left);
+        make_slopes(slopes, 1, &down, y.right);
+        lengths_of<THRESHOLD>(&finisher, &eight, slopes, left);
         if (SIDES) {
             eight = slope_along_at<SIDES>(f, &first, x + 8);
             second = other_way(&eight);
         }
-        make_slopes(&slopes, 0, &down, y.left);
-        lengths_of<THRESHOLD>(&finisher, &second, &slopes, right);
+        make_slopes(slopes, 0, &down, y.left);
+        lengths_of<THRESHOLD>(&finisher, &second, slopes, right);
         uint32_t *to = stage_word(stage, i);
         for (int k = 0; k < 2; k++)
             to[k * 8 * STAGE_BYTES / 4] = __byte_perm(left[k], right[k], 0x6420);
@@ -236,10 +241,12 @@ static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 {
     extern __shared__ uint4 memory[];
     f16_bands<S> b = load_bands<S>(&f);
-    make_tiles<S>(&f, (uint8_t *)memory,
-                  [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
-                      filter<S>(&f, &b, samples, stage, results);
-                  });
+    struct f16_group t[S::ahead + 1];
+    make_tiles<S, S::carried>(
+        &f, (uint8_t *)memory,
+        [&](const uint8_t *samples, uint8_t *stage, struct corner results, bool follows) {
+            filter<S>(&f, &b, t, follows, samples, stage, results);
+        });
 }
 
 template <typename S, bool THRESHOLD>
@@ -248,13 +255,18 @@ static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 {
     extern __shared__ uint4 memory[];
     f16_bands<S> b = load_bands<S>(&f);
-    make_tiles<S>(&f, (uint8_t *)memory,
-                  [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
-                      if (has_sides(&f, results.x))
-                          filter_gradient<S, THRESHOLD, true>(&f, &b, samples, stage, results);
-                      else
-                          filter_gradient<S, THRESHOLD, false>(&f, &b, samples, stage, results);
-                  });
+    struct f16_group t[S::ahead + 1];
+    struct f16_slopes slopes;
+    make_tiles<S, S::carried>(
+        &f, (uint8_t *)memory,
+        [&](const uint8_t *samples, uint8_t *stage, struct corner results, bool follows) {
+            if (has_sides(&f, results.x))
+                filter_gradient<S, THRESHOLD, true>(&f, &b, t, &slopes, follows, samples, stage,
+                                                    results);
+            else
+                filter_gradient<S, THRESHOLD, false>(&f, &b, t, &slopes, follows, samples, stage,
+                                                     results);
+        });
 }
 
 // ---- taps ----
@@ -334,11 +346,11 @@ size_t separable_mma_f16_fragments(const struct op_separable *op, struct choice 
 template <typename S> static cudaError_t launch(const struct fused *f, cudaStream_t stream)
 {
     if constexpr (!S::GRADIENT)
-        return launch_tiles<S>(separable_mma_f16<S>, f, stream);
+        return launch_tiles<S, S::most>(separable_mma_f16<S>, f, stream);
     else if (f->finish == FINISH_THRESHOLD)
-        return launch_tiles<S>(separable_mma_f16_gradient<S, true>, f, stream);
+        return launch_tiles<S, S::most>(separable_mma_f16_gradient<S, true>, f, stream);
     else
-        return launch_tiles<S>(separable_mma_f16_gradient<S, false>, f, stream);
+        return launch_tiles<S, S::most>(separable_mma_f16_gradient<S, false>, f, stream);
 }
 
 cudaError_t separable_mma_f16_async(const struct fused *f, struct choice choice, bool gradient,

@@ -192,14 +192,15 @@ static __device__ inline void sharpen_sixteen(const struct fused *f, const uint8
 // no limit and no shift. SHARP: sharpen it.
 template <typename S, bool FULL, bool SHARP>
 static __device__ inline void filter(const struct fused *f, const u8_bands<S> *b,
+                                     struct u8_group t[S::ahead + 1], bool follows,
                                      const uint8_t *samples, uint8_t *stage, struct corner results)
 {
     constexpr int step = GROUP * S::BYTES;
     uint32_t at = band_at<S>(samples);
-    struct u8_group t[S::ahead + 1];
+    if (!follows)
 #pragma unroll
-    for (int i = 0; i < S::ahead; i++)
-        t[i] = filter_down<S, FULL>(f, b, at + i * step);
+        for (int i = 0; i < S::ahead; i++)
+            t[i] = filter_down<S, FULL>(f, b, at + i * step);
 #pragma unroll
     for (int i = 0; i < S::made; i++) {
         t[S::ahead] = filter_down<S, FULL>(f, b, at + (i + S::ahead) * step);
@@ -282,6 +283,8 @@ static __device__ inline void lengths_of(const struct u8_finisher *finisher,
 // Filter a band and make its gradient, as filter_gradient() of separable_mma_f16 does.
 template <typename S, bool FULL, bool THRESHOLD, bool SIDES>
 static __device__ inline void filter_gradient(const struct fused *f, const u8_bands<S> *b,
+                                              struct u8_group t[S::ahead + 1],
+                                              struct u8_slopes *slopes, bool follows,
                                               const uint8_t *samples, uint8_t *stage,
                                               struct corner results)
 {
@@ -295,13 +298,14 @@ static __device__ inline void filter_gradient(const struct fused *f, const u8_ba
     struct slope_along first = slope_along_of(b->gradient), second = other_way(&first);
     struct u8_finisher finisher = u8_finisher_of(f);
     uint32_t at = band_at<S>(samples);
-    struct u8_group t[S::ahead + 1];
-    struct u8_slopes slopes;
+    struct sixteen y;
+    if (!follows) {
 #pragma unroll
-    for (int i = 0; i < S::ahead; i++)
-        t[i] = filter_down<S, FULL>(f, b, at + i * step);
-    struct sixteen y = filter_along<S, FULL, false>(f, b, t, t, 0);
-    make_slopes(&slopes, 0, down, y.left);
+        for (int i = 0; i < S::ahead; i++)
+            t[i] = filter_down<S, FULL>(f, b, at + i * step);
+        y = filter_along<S, FULL, false>(f, b, t, t, 0);
+        make_slopes(slopes, 0, down, y.left);
+    }
 #pragma unroll(SIDES ? 1 : 2)
     for (int i = 0; i < S::made; i++) {
         t[S::ahead] = filter_down<S, FULL>(f, b, at + (i + S::ahead) * step);
@@ -309,14 +313,14 @@ static __device__ inline void filter_gradient(const struct fused *f, const u8_ba
         struct sixteen length;
         int x = results.x + i * GROUP;
         struct slope_along eight = slope_along_at<SIDES>(f, &first, x);
-        make_slopes(&slopes, 1, down, y.right);
-        lengths_of<THRESHOLD>(&finisher, &eight, &slopes, length.left);
+        make_slopes(slopes, 1, down, y.right);
+        lengths_of<THRESHOLD>(&finisher, &eight, slopes, length.left);
         if (SIDES) {
             eight = slope_along_at<SIDES>(f, &first, x + 8);
             second = other_way(&eight);
         }
-        make_slopes(&slopes, 0, down, y.left);
-        lengths_of<THRESHOLD>(&finisher, &second, &slopes, length.right);
+        make_slopes(slopes, 0, down, y.left);
+        lengths_of<THRESHOLD>(&finisher, &second, slopes, length.right);
         put_sixteen<S>(stage, i, &length);
         store_if_full<S, false>(f, stage, results, i);
         for (int k = 0; k < S::ahead; k++)
@@ -332,10 +336,13 @@ static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 {
     extern __shared__ uint4 memory[];
     u8_bands<S> b = load_bands<S>(&f);
-    make_tiles<S>(&f, (uint8_t *)memory,
-                  [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
-                      filter<S, FULL, SHARP>(&f, &b, samples, stage, results);
-                  });
+    struct u8_group t[S::ahead + 1];
+    // Sharpening reads the samples at the results again.
+    make_tiles<S, SHARP && S::carried ? S::LEFT : S::carried>(
+        &f, (uint8_t *)memory,
+        [&](const uint8_t *samples, uint8_t *stage, struct corner results, bool follows) {
+            filter<S, FULL, SHARP>(&f, &b, t, follows, samples, stage, results);
+        });
 }
 
 template <typename S, bool FULL, bool THRESHOLD>
@@ -344,12 +351,17 @@ static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 {
     extern __shared__ uint4 memory[];
     u8_bands<S> b = load_bands<S>(&f);
-    make_tiles<S>(
-        &f, (uint8_t *)memory, [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
+    struct u8_group t[S::ahead + 1];
+    struct u8_slopes slopes;
+    make_tiles<S, S::carried>(
+        &f, (uint8_t *)memory,
+        [&](const uint8_t *samples, uint8_t *stage, struct corner results, bool follows) {
             if (has_sides(&f, results.x))
-                filter_gradient<S, FULL, THRESHOLD, true>(&f, &b, samples, stage, results);
+                filter_gradient<S, FULL, THRESHOLD, true>(&f, &b, t, &slopes, follows, samples,
+                                                          stage, results);
             else
-                filter_gradient<S, FULL, THRESHOLD, false>(&f, &b, samples, stage, results);
+                filter_gradient<S, FULL, THRESHOLD, false>(&f, &b, t, &slopes, follows, samples,
+                                                           stage, results);
         });
 }
 
@@ -398,18 +410,18 @@ template <typename S, bool FULL>
 static cudaError_t launch_any(const struct fused *f, cudaStream_t stream)
 {
     if constexpr (!S::GRADIENT)
-        return launch_tiles<S>(separable_mma_u8<S, FULL, false>, f, stream);
+        return launch_tiles<S, S::most>(separable_mma_u8<S, FULL, false>, f, stream);
     else if (f->finish == FINISH_THRESHOLD)
-        return launch_tiles<S>(separable_mma_u8_gradient<S, FULL, true>, f, stream);
+        return launch_tiles<S, S::most>(separable_mma_u8_gradient<S, FULL, true>, f, stream);
     else
-        return launch_tiles<S>(separable_mma_u8_gradient<S, FULL, false>, f, stream);
+        return launch_tiles<S, S::most>(separable_mma_u8_gradient<S, FULL, false>, f, stream);
 }
 
 template <typename S> static cudaError_t launch_shape(const struct fused *f, cudaStream_t stream)
 {
     if constexpr (!S::GRADIENT && S::REACH != 24)
         if (f->rounding.amount)
-            return launch_tiles<S>(separable_mma_u8<S, false, true>, f, stream);
+            return launch_tiles<S, S::most>(separable_mma_u8<S, false, true>, f, stream);
     assert(!f->rounding.amount); // see fused.cu, sharpened
     if constexpr (S::BYTES == 2)
         if (f->down_shift == f->along_shift)
@@ -464,9 +476,9 @@ cudaError_t separable_mma_u8_async(const struct fused *f, struct choice choice, 
                                  : launch<shape<8, 16, 2, true, 4, 4>>(f, stream);
     switch (choice.reach) {
     case 4:
-        return launch<shape<4, 8, 2, false, 4, 6>>(f, stream);
+        return launch<shape<4, 8, 2, false, 4, 7>>(f, stream);
     case 8:
-        return launch<shape<8, 8, 2, false, 4, 6>>(f, stream);
+        return launch<shape<8, 8, 2, false, 4, 7>>(f, stream);
     case 16:
         return launch<shape<16, 16, 2, false, 4, 4>>(f, stream);
     case 32:
