@@ -100,6 +100,7 @@ struct sluice_job {
     struct log log;
     struct config_log log_target;
     struct source *source;
+    const char *input_codec;           // as it was opened: reading may change what the source holds
     struct spare *spare;               // for a GPU that fails
     struct backend *backend;           // that the job begins with; job_backend() says which works
     struct device_start *device_start; // a GPU that comes later; NULL: there will be none

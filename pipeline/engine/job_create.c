@@ -257,8 +257,10 @@ static enum status open_source(struct sluice_job *job, const struct sluice_confi
         status = sink_check(job->sink);
     if (!status)
         status = source_open(&input, &job->log, &job->stop.asked, &job->source);
-    if (!status)
+    if (!status) {
+        job->input_codec = avcodec_get_name(source_video(job->source)->codecpar->codec_id);
         job_start_span(job, "open the input", begin_ns);
+    }
     return status;
 }
 

@@ -341,7 +341,7 @@ enum sluice_status sluice_job_summary(const struct sluice_job *job, struct sluic
         .media_seconds = (double)encode.media_us * 1e-6,
         .input = job->source->name,
         .input_tls = reach_peer_name(job->source->reach),
-        .input_codec = avcodec_get_name(source_video(job->source)->codecpar->codec_id),
+        .input_codec = job->input_codec,
         .input_format = job->input_format,
         .output = job->output_name,
         .encoder = job->sink ? job->sink->encoder : NULL,

@@ -66,7 +66,7 @@ static void write_info(FILE *to, const struct sluice_job *job)
     write_head(to, "sluice_job_info", "gauge", "What the job does, always 1.");
     fputs("sluice_job_info", to);
     write_label(to, '{', "input", job->source->name);
-    write_label(to, ',', "codec", avcodec_get_name(source_video(job->source)->codecpar->codec_id));
+    write_label(to, ',', "codec", job->input_codec);
     write_label(to, ',', "backend", job_backend(job)->name);
     fputs("} 1\n", to);
 }
