@@ -35,8 +35,9 @@ test-asan: setup-test
 .PHONY: coverage coverage-report test-asan
 
 # Races: units and the tests of threads, in a build with ThreadSanitizer over an FFmpeg with it (tests/tsan/ffmpeg.sh,
-# a quarter of an hour once). What it finds is in build-tsan/races and fails the run. unit_allocations has
-# an allocator of its own.
+# a quarter of an hour once). What it finds is in build-tsan/races; races of ours fail the run. unit_allocations has
+# an allocator of its own. TSAN_TESTS="-n 3 --dist loadfile ." is the whole suite, an hour and a half on two cores;
+# tests that compile or count instructions say nothing there.
 TSAN = build-tsan/ffmpeg
 TSAN_UNITS = $(filter-out $(BUILD)/unit_allocations $(BUILD)/unit_filter_gpu $(BUILD)/unit_gpu_times,$(UNITS))
 TSAN_TESTS ?= test_live.py test_outputs.py test_jobs.py test_library.py test_tees.py
