@@ -24,8 +24,8 @@ number() { # PATTERN: the last number before it in the log
     echo "${n:-0}"
 }
 
-# The comparison with the reference keeps one processor busy while unit tests wait for clocks and servers. Campaigns cut
-# it short by CONFORMANCE.
+# The comparison with the reference keeps one processor busy while other tests wait for clocks and servers. Campaigns
+# cut it short by CONFORMANCE.
 # shellcheck disable=SC2086
 "$BUILD/conformance" --backend cpu ${CONFORMANCE:-} >"$reference_log" 2>&1 &
 reference=$!
@@ -48,11 +48,6 @@ compared() { # STATUS OPTIONS: what conformance has said is in the log
     count "conformance $*" "$(number passed)" "$(number failed)" "$status"
 }
 
-wait $reference
-status=$?
-reference=
-cat "$reference_log" >"$log"
-compared $status --backend cpu
 for devices in '' '--devices 2'; do
     # shellcheck disable=SC2086
     "$BUILD/conformance" --backend cuda $devices >"$log" 2>&1
@@ -81,6 +76,12 @@ if [ -n "$many" ] && [ $status = 1 ] && [ -n "$again" ] && [ "$(echo "$again" | 
     cat "$log"
 fi
 count pytest "$(number passed)" "$(($(number failed) + $(number error)))" $status
+
+wait $reference
+status=$?
+reference=
+cat "$reference_log" >"$log"
+compared $status --backend cpu
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
