@@ -4,8 +4,8 @@
 // A block makes 128 columns of some rows for each of its warps. The samples around them come into
 // shared memory as they lie in memory, by copies that no thread waits for: while a block computes
 // one tile, the samples of its next one are under way. Each warp then makes its band of rows by
-// itself, 16 columns at a time, and stores them through a few rows of shared memory of its own. The
-// next tile lies to the right, so that a warp goes on along its rows with what it has.
+// itself, 16 columns at a time, and stores them through a few rows of shared memory of its own. Where
+// it pays the next tile lies to the right, so that a warp goes on along its rows with what it has.
 //
 // A filter along an axis is a product with a band matrix on tensor cores. Down the columns, taps
 // times samples:
@@ -183,7 +183,7 @@ static __device__ inline void words_lookup(const struct lookup *lookup, uint32_t
                                    (uint32_t)look_up_one(lookup, (int)(word[k] >> 16)) << 16;
 }
 
-// The samples that fetch() brings through the lookup, when they are there.
+// The samples of a tile through the lookup, when they are there; those that fetch() left out, too.
 template <typename S>
 static __device__ inline void look_up_samples(const struct fused *f, uint8_t *samples,
                                               struct corner at)
@@ -366,15 +366,15 @@ static __device__ inline void store_if_full(const struct fused *f, const uint8_t
 
 // ---- tiles ----
 
-// The tiles of a block: side by side as far as the picture goes if it carries, else far apart.
+// The tiles of a block: if it carries, neighbours in the order of rows of tiles; else far apart.
 struct walk {
     int tile, end, step;
 };
 
-template <int CARRIED> static __device__ inline struct walk walk_of_block(const struct fused *f)
+template <int KNOWN> static __device__ inline struct walk walk_of_block(const struct fused *f)
 {
     int blocks = (int)gridDim.x, block = (int)blockIdx.x;
-    if (!CARRIED)
+    if (!KNOWN)
         return {block, f->tiles, blocks};
     int each = f->tiles / blocks, more = f->tiles % blocks;
     int first = block * each + min(block, more);
@@ -393,8 +393,8 @@ template <typename S> static __device__ inline struct corner samples_of(struct c
 }
 
 // All tiles of a block. `make` makes the band of a warp from the samples at hand; `memory` is
-// S::shared_bytes. Where a tile follows its left neighbour, `make` is told, and finds the first KNOWN
-// of its columns as they happen to be; 0: none follows.
+// S::shared_bytes. Where a tile follows its left neighbour, `make` is told, and may not read the first
+// KNOWN of its columns, which are stale; 0: none follows.
 template <typename S, int KNOWN, typename Make>
 static __device__ inline void make_tiles(const struct fused *f, uint8_t *memory, const Make &make)
 {
@@ -419,7 +419,7 @@ static __device__ inline void make_tiles(const struct fused *f, uint8_t *memory,
         copies_wait<S::buffers - 1>();
         if (f->source.lookup.table) {
             if (KNOWN)
-                __syncthreads(); // not each thread's own chunks
+                __syncthreads(); // other threads may have fetched a thread's chunks
             look_up_samples<S>(f, samples, at);
         }
         if (at.x < 0 || at.x + S::columns > f->source.width)

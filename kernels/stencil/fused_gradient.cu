@@ -9,11 +9,8 @@ struct slope_shape {
     static constexpr int REACH = 0, LEFT = 16, BYTES = 1, above = 1;
     static constexpr int warps = 4, threads = WARP * warps, BLOCKS = 7;
     static constexpr int results = BAND * warps, each = BAND, rows = results + 2;
-    static constexpr int columns = FUSED_COLUMNS + 2 * LEFT, chunk = 16;
-    static constexpr int chunks = columns / chunk, stride = columns;
+    static constexpr int columns = FUSED_COLUMNS + 2 * LEFT, chunk = 16, stride = columns;
     static constexpr bool GRADIENT = false;
-    static constexpr int at_once = threads / chunks;
-    static constexpr int turns = (rows + at_once - 1) / at_once;
     static constexpr int buffers = 2, samples_bytes = rows * stride, stage_bytes = 0;
     static constexpr size_t shared_bytes = buffers * samples_bytes;
 };

@@ -186,7 +186,8 @@ static __device__ inline void lengths_of(const struct finisher *finisher,
 
 // Filter a band as filter() does, then make the gradient of 14 of its 16 rows. Filtered halves
 // begin four columns before the tile; each new one takes the place of the last but one among the
-// slopes, and so a left half comes behind its right neighbour every other time.
+// slopes, and so a left half comes behind its right neighbour every other time. The last one made is
+// the first of a tile that follows.
 template <typename S, bool THRESHOLD, bool SIDES>
 static __device__ inline void filter_gradient(const struct fused *f, const f16_bands<S> *b,
                                               struct f16_group t[S::ahead + 1],

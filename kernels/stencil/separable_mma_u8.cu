@@ -117,8 +117,8 @@ static __device__ inline struct u8_group filter_down(const struct fused *f, cons
     return made;
 }
 
-// The i-th of a band. Two groups, of which the first has an even number in the band, lie side by side
-// in registers, and go into one product of 32 numbers where the loop over i is unrolled.
+// The i-th of a band. Two groups of which the first has an even number in its tile go into one product
+// of 32 numbers: they lie side by side in registers where the loop over i is unrolled.
 template <typename S, bool FULL, bool SHARP>
 static __device__ inline sixteen filter_along(const struct fused *f, const u8_bands<S> *b,
                                               const struct u8_group *left,
@@ -478,7 +478,7 @@ cudaError_t separable_mma_u8_async(const struct fused *f, struct choice choice, 
     case 4:
         return launch<shape<4, 8, 2, false, 4, 7>>(f, stream);
     case 8:
-        return launch<shape<8, 8, 2, false, 4, 7>>(f, stream);
+        return launch<shape<8, 8, 2, false, 4, 6>>(f, stream);
     case 16:
         return launch<shape<16, 16, 2, false, 4, 4>>(f, stream);
     case 32:
