@@ -231,7 +231,7 @@ $(BUILD)/cpu/rows/rows_%.o: cpu/rows/rows.c $(BUILD)/flags | packages
 # Without -j nvcc itself compiles for several architectures at a time. Code of sm_90 stays beside the object, for
 # tests/test_kernels.py.
 $(BUILD)/%.o: %.cu $(BUILD)/cuda-archs $(BUILD)/flags | packages
-	@mkdir -p $@.kept
+	@rm -rf $@.kept $(@:.o=.cubin) && mkdir -p $@.kept
 	$(NVCC) -std=c++17 -O3 $(NVCCFLAGS) $(GENCODE) --keep --keep-dir $@.kept -MMD -MP $(if $(PARALLEL),--threads 0) \
 	    -DCUDA_BUILT_FOR='"$(CUDA_CHOSEN:%=sm_%)$(if $(filter-out $(CUDA_CHOSEN),$(CUDA_ALL)), only)"' \
 	    $(addprefix -Xcompiler ,$(PATHS) $(MODES) $(HARDEN) $(call takes,-fno-gnu-unique)) -I. -Iinclude -c -o $@ $<
