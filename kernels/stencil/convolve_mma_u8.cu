@@ -13,12 +13,12 @@ static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     convolve_mma_u8(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
-    make_tiles<S, 0>(&f, (uint8_t *)memory,
-                     [&](const uint8_t *samples, uint8_t *stage, struct corner results, bool) {
-                         make_band<S, 1, PARTS>(
-                             &f, samples, stage, results,
-                             [&](const uint32_t sum[1]) { return convolved(&f.end, sum[0]); });
-                     });
+    make_tiles<S>(&f, (uint8_t *)memory,
+                  [&](const uint8_t *samples, uint8_t *stage, struct corner results, bool) {
+                      make_band<S, 1, PARTS>(
+                          &f, samples, stage, results,
+                          [&](const uint32_t sum[1]) { return convolved(&f.end, sum[0]); });
+                  });
 }
 
 // ---- weights ----
@@ -77,7 +77,7 @@ static cudaError_t launch_parts(const struct fused *f, cudaStream_t stream)
 {
     using S = window_shape<REACH, BYTES, 1, PARTS>;
     static_assert(S::shared_bytes <= LEAST_SHARED_BYTES, "Turing has no more for a block");
-    return launch_tiles<S, 2>(convolve_mma_u8<S, PARTS>, f, stream);
+    return launch_tiles<S>(convolve_mma_u8<S, PARTS>, f, stream);
 }
 
 template <int REACH, int BYTES>

@@ -395,7 +395,7 @@ template <typename S> static __device__ inline struct corner samples_of(struct c
 // All tiles of a block. `make` makes the band of a warp from the samples at hand; `memory` is
 // S::shared_bytes. Where a tile follows its left neighbour, `make` is told, and may not read the first
 // KNOWN of its columns, which are stale; 0: none follows.
-template <typename S, int KNOWN, typename Make>
+template <typename S, int KNOWN = 0, typename Make>
 static __device__ inline void make_tiles(const struct fused *f, uint8_t *memory, const Make &make)
 {
     uint8_t *samples = memory, *other = memory + (S::buffers - 1) * S::samples_bytes;
@@ -456,7 +456,7 @@ static cudaError_t prepare(Kernel kernel, size_t shared_bytes, int *processors)
 
 // Blocks are as many as the GPU has room for, but have no more than MOST tiles each: blocks that
 // begin and end together leave it waiting for memory together.
-template <typename S, int MOST, typename Kernel>
+template <typename S, int MOST = 2, typename Kernel>
 static cudaError_t launch_tiles(Kernel kernel, const struct fused *f, cudaStream_t stream)
 {
     dim3 tiles = grid_shape(f->sink.width, f->sink.height, 1, FUSED_COLUMNS, S::results);

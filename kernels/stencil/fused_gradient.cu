@@ -115,10 +115,10 @@ static __global__ void __launch_bounds__(slope_shape::threads, slope_shape::BLOC
     small_gradient(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
-    make_tiles<slope_shape, 0>(&f, (uint8_t *)memory,
-                               [&](const uint8_t *samples, uint8_t *, struct corner results, bool) {
-                                   make_band<FINISH>(&f, samples, results);
-                               });
+    make_tiles<slope_shape>(&f, (uint8_t *)memory,
+                            [&](const uint8_t *samples, uint8_t *, struct corner results, bool) {
+                                make_band<FINISH>(&f, samples, results);
+                            });
 }
 
 // ---- launcher ----
@@ -127,10 +127,10 @@ cudaError_t small_gradient_async(const struct fused *f, cudaStream_t stream)
 {
     switch (f->finish) {
     case FINISH_LIMIT:
-        return launch_tiles<slope_shape, 2>(small_gradient<FINISH_LIMIT>, f, stream);
+        return launch_tiles<slope_shape>(small_gradient<FINISH_LIMIT>, f, stream);
     case FINISH_THRESHOLD:
-        return launch_tiles<slope_shape, 2>(small_gradient<FINISH_THRESHOLD>, f, stream);
+        return launch_tiles<slope_shape>(small_gradient<FINISH_THRESHOLD>, f, stream);
     default:
-        return launch_tiles<slope_shape, 2>(small_gradient<FINISH_LOOKUP>, f, stream);
+        return launch_tiles<slope_shape>(small_gradient<FINISH_LOOKUP>, f, stream);
     }
 }

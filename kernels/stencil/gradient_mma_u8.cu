@@ -12,13 +12,12 @@ static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     gradient_mma_u8(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
-    make_tiles<S, 0>(&f, (uint8_t *)memory,
-                     [&](const uint8_t *samples, uint8_t *stage, struct corner results, bool) {
-                         make_band<S, 2, 1>(
-                             &f, samples, stage, results, [&](const uint32_t sum[2]) {
-                                 return gradient_length<FORM>(&f.lengths, (int)sum[0], (int)sum[1]);
-                             });
-                     });
+    make_tiles<S>(&f, (uint8_t *)memory,
+                  [&](const uint8_t *samples, uint8_t *stage, struct corner results, bool) {
+                      make_band<S, 2, 1>(&f, samples, stage, results, [&](const uint32_t sum[2]) {
+                          return gradient_length<FORM>(&f.lengths, (int)sum[0], (int)sum[1]);
+                      });
+                  });
 }
 
 // ---- weights ----
@@ -51,8 +50,8 @@ template <typename S>
 static cudaError_t launch(const struct fused *f, length_form form, cudaStream_t stream)
 {
     static_assert(S::shared_bytes <= LEAST_SHARED_BYTES, "Turing has no more for a block");
-    return form == LENGTH_SUM ? launch_tiles<S, 2>(gradient_mma_u8<S, LENGTH_SUM>, f, stream)
-                              : launch_tiles<S, 2>(gradient_mma_u8<S, LENGTH_ROOT>, f, stream);
+    return form == LENGTH_SUM ? launch_tiles<S>(gradient_mma_u8<S, LENGTH_SUM>, f, stream)
+                              : launch_tiles<S>(gradient_mma_u8<S, LENGTH_ROOT>, f, stream);
 }
 
 cudaError_t gradient_mma_u8_async(const struct stencil *stencil, cudaStream_t stream)

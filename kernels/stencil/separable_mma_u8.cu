@@ -117,8 +117,8 @@ static __device__ inline struct u8_group filter_down(const struct fused *f, cons
     return made;
 }
 
-// The i-th of a band. Two groups of which the first has an even number in its tile go into one product
-// of 32 numbers: they lie side by side in registers where the loop over i is unrolled.
+// The i-th of a band. Two groups go into one product of 32 numbers if the first has an even number in
+// its tile: they lie side by side in registers where the loop over i is unrolled.
 template <typename S, bool FULL, bool SHARP>
 static __device__ inline sixteen filter_along(const struct fused *f, const u8_bands<S> *b,
                                               const struct u8_group *left,
