@@ -19,7 +19,7 @@ CHAINS = ["gray,gaussian=1.4,sobel,threshold=20:240", "gaussian=1.4,sobel", "gau
           "gamma=0.8,log=4", "sobel", "scharr", "laplacian", "emboss", "brightness=5,sobel", "brightness=5,laplacian"]
 DEPTHS = {"gray": 8, "gray10le": 10, "gray16le": 16}
 SHAPES = {"7680x4320": 1, "3841x2161": 2, "1920x1080": 9}  # frames
-FILE_BYTES = 7680 * 4320 + (1 << 20)
+FILE_BYTES = 9 * 1920 * 1080 * 2 + (1 << 20)
 AT_ONCE = 5
 
 
