@@ -18,7 +18,7 @@ const struct command_row commands[] = {
                       .arguments = "[INPUT] [-f CHAIN]",
                       .help = "passes that a chain comes to",
                       .details = "With halos, memory and conversions. Without INPUT the plan is "
-                                 "for 8-bit 4:2:0 of 1920x1080.",
+                                 "for --size and --pix-fmt, or 8-bit 4:2:0 of 1920x1080.",
                       .run = plan_command},
     [COMMAND_DOCTOR] = {.name = "doctor",
                         .arguments = "[INPUT [OUTPUT]]",

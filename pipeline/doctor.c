@@ -70,10 +70,36 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
     return status;
 }
 
-// A frame without samples, shaped like those of the input, or 4:2:0 of 1920x1080.
-static enum status shape_frame(const struct subject *subject, AVFrame *frame)
+// What the configuration says of raw video, where there is no input.
+static enum status shape_as_asked(const struct subject *subject, const struct sluice_config *config,
+                                  AVFrame *frame)
+{
+    const char *name = config->input_pixfmt;
+    if (config->input_width > 0 && config->input_height > 0) {
+        frame->width = config->input_width;
+        frame->height = config->input_height;
+    }
+    if (!name)
+        return STATUS_OK;
+    frame->format = av_get_pix_fmt(name);
+    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(frame->format);
+    if (!about || about->flags & AV_PIX_FMT_FLAG_HWACCEL)
+        return log_fail(&subject->log, STATUS_USAGE,
+                        "--pix-fmt is '%s', which is no pixel format of pictures in memory; "
+                        "'ffmpeg -pix_fmts' lists them",
+                        name);
+    return STATUS_OK;
+}
+
+// A frame without samples, shaped like those of the input, or as asked, or 4:2:0 of 1920x1080.
+static enum status shape_frame(const struct subject *subject, const struct sluice_config *config,
+                               AVFrame *frame)
 {
     bool known = memory_shape(subject->source, frame);
+    enum status status =
+        subject->source ? STATUS_OK : shape_as_asked(subject, config, frame);
+    if (status)
+        return status;
     struct color_tags tags = color_tags_of(frame);
     struct format format;
     if (!known && frame->format == AV_PIX_FMT_NONE)
@@ -155,7 +181,7 @@ static enum status print_plan(const struct subject *subject, const struct sluice
     enum AVPixelFormat output[MAX_PICTURES];
     list_formats(subject, formats);
     ceiling_open(config->mem, config->vram, subject->backend, &subject->log, &ceiling);
-    enum status status = frame ? shape_frame(subject, frame) : STATUS_MEMORY;
+    enum status status = frame ? shape_frame(subject, config, frame) : STATUS_MEMORY;
     if (!status)
         status = check_plan(subject, config, formats, frame, &ceiling, &need);
     if (!status)

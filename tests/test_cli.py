@@ -137,6 +137,17 @@ def test_plan_shows_passes(run, clips):
     assert "160x120" in run("plan", clips["plain.mp4"]).text
 
 
+def test_plan_without_an_input_is_for_the_pictures_that_options_describe(run):
+    assert run("plan").text.startswith("yuv420p limited range") and "1920x1080, on" in run("plan").text
+    text = run("plan", "--size", "640x360", "--pix-fmt", "gray10le", "-f", "sobel").text
+    assert text.startswith("gray10le") and "640x360, on" in text and "640x360, 10 bits" in text
+    assert "4096x2304, on" in run("plan", "--size", "4096x2304").text
+    assert "rgb24 full range -> gray" in run("plan", "--pix-fmt", "rgb24", "-f", "gray").text
+    for name in ("gray99", "cuda"):
+        wrong = run("plan", "--pix-fmt", name)
+        assert wrong.code == 2 and f"'{name}', which is no pixel format of pictures in memory" in wrong.stderr
+
+
 @pytest.mark.parametrize("pixfmt, chain, outputs, steps", [
     ("monow", "sobel", ["o.png"], 1),
     ("monow", "null", ["o.gif"], 1), # nothing but the encoder asks for another

@@ -685,8 +685,9 @@ SLUICE_API enum sluice_status sluice_device_kind(int index, struct sluice_device
 
 // A chain's plan as text: passes, halos, bytes, conversions. With config->input the plan is for
 // that file, and refused as a job would refuse it: a pattern larger than its frames, more memory
-// than there is. Without it the plan is for 8-bit 4:2:0 of 1920x1080. On success the caller frees
-// *text with free(); on failure it is NULL, here and below.
+// than there is. Without it the plan is for pictures of input_width, input_height and input_pixfmt, or
+// 8-bit 4:2:0 of 1920x1080. On success the caller frees *text with free(); on failure it is NULL, here
+// and below.
 SLUICE_API enum sluice_status sluice_plan(const struct sluice_config *config, char **text);
 
 // The machine's devices and the choices that a job would make, with their reasons; with
