@@ -289,11 +289,15 @@ static enum status compare(struct comparison *comparison, const char *text, char
     comparison->left_out = json_array();
     if (!comparison->rows || !comparison->left_out)
         return STATUS_MEMORY;
+    char *shown = sluice_public_chain(text);
+    if (!shown)
+        return STATUS_MEMORY;
     run_all(comparison);
-    return say(json_pack("{s:b, s:i, s:i, s:s, s:O, s:O}", "ok", 1, "width",
-                         comparison->frame->width, "height", comparison->frame->height, "chain",
-                         text, "rows", comparison->rows, "left_out", comparison->left_out),
-               json, size);
+    json_t *all = json_pack("{s:b, s:i, s:i, s:s, s:O, s:O}", "ok", 1, "width",
+                            comparison->frame->width, "height", comparison->frame->height, "chain",
+                            shown, "rows", comparison->rows, "left_out", comparison->left_out);
+    free(shown);
+    return say(all, json, size);
 }
 
 enum status compare_run(struct preview *preview, const struct sluice_config *config, char **json,
