@@ -197,6 +197,7 @@ PREVIEW = compare compose filters preview record render render_lane render_parts
 $(BUILD)/unit_keep $(BUILD)/unit_cursor $(BUILD)/unit_rescue: $(KEPT:%=$(BUILD)/page/player/%.o)
 $(BUILD)/unit_player: $(patsubst %,$(BUILD)/page/player/%.o,$(KEPT) player player_thread)
 $(BUILD)/unit_preview $(BUILD)/unit_preview_streams: $(PREVIEW:%=$(BUILD)/page/preview/%.o)
+$(BUILD)/unit_visited: $(patsubst %,$(BUILD)/page/%.o,visited chains history)
 $(BUILD)/unit_preview_turns: $(PREVIEW:%=$(BUILD)/page/preview/%.o)
 
 # Of the program: what `--jobs` decides.

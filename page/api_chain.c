@@ -54,21 +54,26 @@ static unsigned code_of(enum status status)
     return status == STATUS_EOF ? 409 : status == STATUS_MEMORY ? 503 : 422;
 }
 
-static void change(struct page *page, change_chain *how, const char *text,
+// What a visitor may ask for of that; NULL: nothing is asked for.
+typedef enum status check_visited(const struct chains *chains, const char *text, char **admitted,
+                                  char *why, size_t size);
+
+static void change(struct page *page, check_visited *check, change_chain *how, const char *text,
                    struct http_answer *answer)
 {
-    char why[1024] = "";
+    char why[1024] = "", *admitted = NULL;
     monitor_lock(&page->lock);
     page_catch_up_locked(page);
-    enum status status = text ? visited_names(&page->chains, text, why, sizeof why) : STATUS_OK;
+    enum status status = check ? check(&page->chains, text, &admitted, why, sizeof why) : STATUS_OK;
     if (!status)
-        status = how(&page->chains, page->job, text, why, sizeof why);
+        status = how(&page->chains, page->job, admitted, why, sizeof why);
     if (!status) {
         page->asked |= !page->job;
         page_show_chain_locked(page);
         say_chain_locked(page, answer);
     }
     monitor_unlock(&page->lock);
+    free(admitted);
     if (status)
         http_say_error(answer, code_of(status),
                        *why ? why : sluice_status_name((enum sluice_status)status));
@@ -79,20 +84,20 @@ static void answer_put(void *page, const struct http_call *call, struct http_ans
     json_t *body = api_body(call, (const char *const[]){"chain", NULL}, answer);
     const char *text = body ? api_text(body, "chain", answer) : NULL;
     if (text)
-        change(page, chains_put, text, answer);
+        change(page, visited_chain, chains_put, text, answer);
     json_decref(body);
 }
 
 static void answer_undo(void *page, const struct http_call *call, struct http_answer *answer)
 {
     (void)call;
-    change(page, undo, NULL, answer);
+    change(page, NULL, undo, NULL, answer);
 }
 
 static void answer_redo(void *page, const struct http_call *call, struct http_answer *answer)
 {
     (void)call;
-    change(page, redo, NULL, answer);
+    change(page, NULL, redo, NULL, answer);
 }
 
 // ---- options ----
@@ -139,6 +144,22 @@ static bool print_value(FILE *to, const json_t *value)
     return true;
 }
 
+// A value, or those of an option that takes many: 'a':'b'.
+static bool print_values(FILE *to, const json_t *value)
+{
+    size_t at;
+    const json_t *one;
+    if (!json_is_array(value))
+        return print_value(to, value);
+    json_array_foreach(value, at, one)
+    {
+        fputs(at ? ":" : "", to);
+        if (!print_value(to, one))
+            return false;
+    }
+    return json_array_size(value) > 0;
+}
+
 // Print "gaussian.sigma=2,threshold.t1=30"; false, and answered, for what cannot be printed.
 static bool print_options(FILE *to, json_t *body, struct http_answer *answer)
 {
@@ -155,8 +176,10 @@ static bool print_options(FILE *to, json_t *body, struct http_answer *answer)
         }
         fprintf(to, "%s%s=", before, name);
         before = ",";
-        if (!print_value(to, value)) {
-            api_refuse(answer, 400, "the value of '%.100s' is neither a number nor a text", name);
+        if (!print_values(to, value)) {
+            api_refuse(answer, 400,
+                       "the value of '%.100s' is neither a number nor a text, nor a list of them",
+                       name);
             return false;
         }
     }
@@ -177,7 +200,7 @@ static void answer_options(void *page, const struct http_call *call, struct http
     if (to)
         fclose(to);
     if (printed && text)
-        change(page, chains_set, text, answer);
+        change(page, visited_options, chains_set, text, answer);
     free(text);
     json_decref(body);
 }

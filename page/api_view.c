@@ -10,25 +10,36 @@
 
 // ---- views ----
 
-// Another chain to compare with, which a visitor names.
+// Another chain to compare with, which a visitor names, as it is read; false, and answered, for what is
+// longer than `other`.
+static bool keep_other(const char *text, struct view *view, struct http_answer *answer)
+{
+    bool fits = strlen(text) < sizeof view->other;
+    if (fits)
+        strcpy(view->other, text);
+    else
+        api_refuse(answer, 400, "the other chain is longer than %zu bytes", sizeof view->other - 1);
+    return fits;
+}
+
 static bool take_other(struct page *page, const char *text, struct view *view,
                        struct http_answer *answer)
 {
-    char why[1024];
+    char why[1024], *admitted;
     if (!text)
         return true;
-    if (strlen(text) >= sizeof view->other) {
-        api_refuse(answer, 400, "the other chain is longer than %zu bytes", sizeof view->other - 1);
+    if (!keep_other(text, view, answer)) // before it is read, and shown in a sentence
+        return false;
+    monitor_lock(&page->lock);
+    enum status status = visited_chain(&page->chains, text, &admitted, why, sizeof why);
+    monitor_unlock(&page->lock);
+    if (status) {
+        http_say_error(answer, 422, why);
         return false;
     }
-    monitor_lock(&page->lock);
-    enum status status = visited_check(&page->chains, text, why, sizeof why);
-    monitor_unlock(&page->lock);
-    if (status)
-        http_say_error(answer, 422, why);
-    else
-        strcpy(view->other, text);
-    return !status;
+    bool fits = keep_other(admitted, view, answer);
+    free(admitted);
+    return fits;
 }
 
 // The view that a query asks for; false, and answered, if it is none.

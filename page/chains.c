@@ -28,8 +28,9 @@ static enum status read_chain(const struct chains *chains, const char *text, str
 {
     struct chain_error error = {.length = (int)strlen(text)};
     *chain = (struct chain){0};
-    enum status status = chain_parse_among(text, &picture_reader, &chains->chain,
-                                           chains->text != NULL, chain, &error);
+    const struct chain_source source = {
+        .reader = &picture_reader, .others = &chains->chain, .count = chains->text != NULL};
+    enum status status = chain_parse_from(text, &source, chain, &error);
     if (status == STATUS_USAGE)
         chain_error_describe(&error, text, why, size);
     return status;

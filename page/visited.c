@@ -1,224 +1,137 @@
 #include "page/visited.h"
 
-#include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/secrets.h"
 #include "pipeline/input/picture.h"
+#include "stages/stage.h"
 
-// ---- pieces of a text, cut as stages/chain/ does ----
+// ---- values of the present chain ----
 
-struct piece {
-    const char *begin, *end;
+// What a visitor's chain may take over.
+struct present {
+    struct chain_guard guard;
+    const struct chain *chain;
+    bool by_shown; // also of texts as the page shows them, without their secrets
+    char *taken;   // a text of the chain's, as it is
 };
 
-static struct piece trimmed(struct piece piece)
+// True if `text` is what `value` is shown as.
+static bool is_shown_as(const char *value, const char *text)
 {
-    while (piece.begin < piece.end && isspace((unsigned char)*piece.begin))
-        piece.begin++;
-    while (piece.end > piece.begin && isspace((unsigned char)piece.end[-1]))
-        piece.end--;
-    return piece;
+    char *in_chain = secrets_dup(value, SECRETS_IN_CHAIN);
+    char *in_name = secrets_dup(value, SECRETS_IN_NAME);
+    bool same = (in_chain && !strcmp(in_chain, text)) || (in_name && !strcmp(in_name, text));
+    free(in_chain);
+    free(in_name);
+    return same;
 }
 
-static struct piece bare(struct piece piece)
+// Take over one value, of `length` bytes, if `text` means it.
+static bool take_value(struct present *present, const char *value, size_t length, const char **text)
 {
-    piece = trimmed(piece);
-    bool quoted =
-        piece.end - piece.begin > 1 && strchr("'\"", *piece.begin) && piece.end[-1] == *piece.begin;
-    return quoted ? (struct piece){piece.begin + 1, piece.end - 1} : piece;
-}
-
-// Cut off what stands before the next separator outside of quotes; false: there is nothing more.
-static bool cut(struct piece *rest, char separator, struct piece *part)
-{
-    if (!rest->begin)
-        return false;
-    const char *at = rest->begin;
-    for (char open = 0; at < rest->end && (open || *at != separator); at++)
-        open = open ? (*at == open ? 0 : open) : strchr("'\"", *at) ? *at : 0;
-    *part = (struct piece){rest->begin, at};
-    rest->begin = at < rest->end ? at + 1 : NULL;
-    return true;
-}
-
-static bool equals(struct piece a, struct piece b)
-{
-    return a.end - a.begin == b.end - b.begin &&
-           !memcmp(a.begin, b.begin, (size_t)(a.end - a.begin));
-}
-
-static bool is_word(struct piece piece, const char *word, size_t length)
-{
-    return equals(piece, (struct piece){word, word + length});
-}
-
-// ---- values ----
-
-// A value of a link or of an option, and whose it is.
-struct value {
-    const struct stage *stage;
-    const struct stage_option *option; // NULL: the stage has none there, which the parser refuses
-    struct piece text;
-};
-
-// The values of "stage=value:name=value", or those of "stage#2.option=value".
-struct values {
-    const struct stage *stage;         // NULL: there is none of this name, which the parser refuses
-    const struct stage_option *option; // all values'; NULL: each has its own
-    struct piece rest;
-    int position;
-};
-
-static const struct stage_option *find_option(const struct stage *stage, struct piece name)
-{
-    for (int k = 0; k < stage_options(stage); k++)
-        if (is_word(name, stage->option[k].name, strlen(stage->option[k].name)))
-            return &stage->option[k];
-    return NULL;
-}
-
-static struct values values_of(struct piece part)
-{
-    struct piece name, rest = part;
-    cut(&rest, '=', &name);
-    name = trimmed(name);
-    const char *end = name.begin, *dot = name.begin;
-    while (end < name.end && *end != '#' && *end != '.')
-        end++;
-    while (dot < name.end && *dot != '.')
-        dot++;
-    struct values values = {.stage = stage_find(name.begin, (size_t)(end - name.begin)),
-                            .rest = rest};
-    if (values.stage && dot < name.end)
-        values.option = find_option(values.stage, trimmed((struct piece){dot + 1, name.end}));
-    return values;
-}
-
-// True if colons are the text's own, as in tee=rtsp://server/edges.
-static bool takes_all(const struct stage *stage)
-{
-    return stage_options(stage) == 1 && stage->option[0].type == OPTION_TEXT &&
-           !stage->option[0].many;
-}
-
-// The option of an argument without a name.
-static const struct stage_option *next_option(struct values *values)
-{
-    int index = values->stage->option[0].many ? 0 : values->position++;
-    return index < stage_options(values->stage) ? &values->stage->option[index] : NULL;
-}
-
-// The next value; false: there is none.
-static bool next_value(struct values *values, struct value *value)
-{
-    struct piece argument, rest, name;
-    if (!values->stage || !cut(&values->rest, takes_all(values->stage) ? 0 : ':', &argument))
-        return false;
-    *value = (struct value){values->stage, values->option, bare(argument)};
-    if (values->option)
+    char *one = strndup(value, length);
+    bool same = one && !strcmp(one, *text);
+    bool shown = one && !same && present->by_shown && is_shown_as(one, *text);
+    if (shown) {
+        free(present->taken);
+        *text = present->taken = one;
         return true;
-    rest = argument;
-    cut(&rest, '=', &name);
-    value->option = rest.begin ? find_option(values->stage, trimmed(name)) : next_option(values);
-    if (rest.begin && (value->option || !takes_all(values->stage)))
-        value->text = bare(rest);
-    else if (rest.begin)
-        value->option = values->stage->option; // the text's own sign
-    return true;
+    }
+    free(one);
+    return same;
 }
 
-// ---- what names no file ----
-
-// Rows of weights and the like. What begins so and is none of them is no file that matters.
-static bool is_numbers(struct piece text)
+// True if the present chain has this text at this option.
+static bool take_text(struct present *present, const struct chain_link *link, int index,
+                      const char **text)
 {
-    while (text.begin < text.end && *text.begin && strchr("0123456789.+-eE/ \t", *text.begin))
-        text.begin++;
-    return text.begin == text.end;
-}
-
-static bool is_same(struct value a, struct value b)
-{
-    return a.stage == b.stage && a.option == b.option && equals(a.text, b.text);
-}
-
-// True if a chain has this value at this option.
-static bool has_value(const char *chain, struct value wanted)
-{
-    struct piece rest = {chain, chain + strlen(chain)}, part;
-    struct value value;
-    while (cut(&rest, ',', &part)) {
-        struct values values = values_of(part);
-        while (next_value(&values, &value))
-            if (is_same(value, wanted))
-                return true;
+    const struct stage_option *option = &link->stage->option[index];
+    const char *value = link->given[index];
+    if (!value)
+        value = *(char *const *)((const char *)link->options + option->offset);
+    while (value && *value) {
+        size_t length = option->many ? strcspn(value, "\n") : strlen(value);
+        if (take_value(present, value, length, text))
+            return true;
+        value += length + (value[length] != 0);
     }
     return false;
 }
 
-static bool is_known(const struct chains *chains, struct value value)
+// Rows of weights and the like. What begins so and is none of them is no file that matters.
+static bool is_numbers(const char *text)
 {
-    char *shown = chains->text ? secrets_dup(chains->text, SECRETS_IN_CHAIN) : NULL;
-    bool known = shown && (has_value(chains->text, value) || has_value(shown, value));
-    free(shown);
-    return known;
+    return !text[strspn(text, "0123456789.+-eE/ \t")];
 }
 
-// True if a visitor may give this value: numbers and choices, texts that are numbers, and what the
-// present chain has.
-static bool is_fine(const struct chains *chains, struct value value)
+// Texts that are numbers, and what the present chain has.
+static bool admits(const struct chain_guard *guard, const struct stage *stage,
+                   const struct stage_option *option, const char **text, char *why, size_t size)
 {
-    const struct stage_option *option = value.option;
-    if (!option || option->type != OPTION_TEXT)
-        return true;
+    struct present *present = (struct present *)guard;
     bool file = option->writes != WRITES_NOTHING || option->patterns;
-    return (!file && is_numbers(value.text)) || is_known(chains, value);
-}
-
-static enum status check_part(const struct chains *chains, struct piece part, char *why,
-                              size_t size)
-{
-    struct values values = values_of(part);
-    struct value value;
-    while (next_value(&values, &value)) {
-        if (is_fine(chains, value))
-            continue;
-        int length = (int)(value.text.end - value.text.begin);
-        snprintf(why, size,
-                 "the page may not name files, and '%.*s' of %s may be one; name it where sluice "
-                 "is started",
-                 length > 100 ? 100 : length, value.text.begin, value.stage->name);
-        return STATUS_USAGE;
+    if (!file && is_numbers(*text))
+        return true;
+    for (int k = 0; k < present->chain->links; k++) {
+        const struct chain_link *link = &present->chain->link[k];
+        if (link->stage == stage && take_text(present, link, (int)(option - stage->option), text))
+            return true;
     }
-    return STATUS_OK;
+    snprintf(why, size,
+             "the page may not name files, and '%.100s' of %s may be one; name it where sluice is "
+             "started",
+             *text, stage->name);
+    return false;
 }
 
-enum status visited_names(const struct chains *chains, const char *text, char *why, size_t size)
-{
-    struct piece rest = {text, text + strlen(text)}, part;
-    enum status status = STATUS_OK;
-    while (!status && cut(&rest, ',', &part))
-        status = check_part(chains, part, why, size);
-    return status;
-}
+// ---- what visitors ask for ----
 
-enum status visited_check(const struct chains *chains, const char *text, char *why, size_t size)
+// Takes the chain; *admitted is its text.
+static enum status end(struct present *present, enum status status, struct chain *chain,
+                       const struct chain_error *error, const char *text, char **admitted,
+                       char *why, size_t size)
 {
-    enum status status = visited_names(chains, text, why, size);
-    if (status)
-        return status;
-    struct chain_error error = {.length = (int)strlen(text)};
-    struct chain chain = {0};
-    status = chain_parse_among(text, &picture_reader, &chains->chain, chains->text != NULL, &chain,
-                               &error);
-    chain_free(&chain);
+    *admitted = status ? NULL : chain_text(chain);
+    if (!status && !*admitted)
+        status = STATUS_MEMORY;
     if (status == STATUS_USAGE)
-        chain_error_describe(&error, text, why, size);
+        chain_error_describe(error, text, why, size);
     else if (status)
         snprintf(why, size, "%s", sluice_status_name((enum sluice_status)status));
+    chain_free(chain);
+    free(present->taken);
     return status;
+}
+
+enum status visited_chain(const struct chains *chains, const char *text, char **admitted, char *why,
+                          size_t size)
+{
+    struct present present = {{admits}, &chains->chain, .by_shown = true};
+    const struct chain_source source = {.reader = &picture_reader,
+                                        .guard = &present.guard,
+                                        .others = &chains->chain,
+                                        .count = chains->text != NULL};
+    struct chain_error error = {.length = (int)strlen(text)};
+    struct chain chain = {0};
+    enum status status = chain_parse_from(text, &source, &chain, &error);
+    return end(&present, status, &chain, &error, text, admitted, why, size);
+}
+
+enum status visited_options(const struct chains *chains, const char *text, char **admitted,
+                            char *why, size_t size)
+{
+    struct present present = {{admits}, &chains->chain};
+    struct chain_error error = {.length = (int)strlen(text)};
+    struct chain chain = {0};
+    enum status status = chain_copy(&chains->chain, &chain);
+    chain.reader = &picture_reader; // an empty chain's, too
+    if (!status)
+        status = chain_set_guarded(&chain, &present.guard, text, &error);
+    status = end(&present, status, &chain, &error, text, admitted, why, size);
+    free(*admitted);
+    *admitted = status ? NULL : strdup(text);
+    return status || *admitted ? status : STATUS_MEMORY;
 }

@@ -2,7 +2,8 @@
 //
 // Stages may read files (weights, templates) and write them (reports, tees). Who started the
 // program may name any; a visitor only those that the present chain names at the same stage. What a
-// visitor sends is looked at before the parser sees it, because that one reads files.
+// visitor sends is read by the same parser as all chains, which asks about each text before it opens
+// anything (struct chain_guard).
 //
 // Thread-safety: one thread at a time; the page's lock.
 #pragma once
@@ -12,9 +13,13 @@
 #include "base/status.h"
 #include "page/chains.h"
 
-// True if a visitor may ask for this chain, or for these options ("match.template=a.png").
-// STATUS_USAGE with a sentence if not; chains that are none may pass.
-enum status visited_names(const struct chains *chains, const char *text, char *why, size_t size);
+// The chain that a visitor asks for as the text to go on with, which the caller frees: texts of the
+// present chain that were shown without their secrets have them again. STATUS_USAGE with a sentence if
+// it is none, or names files; *admitted is NULL on failure, here and below.
+enum status visited_chain(const struct chains *chains, const char *text, char **admitted, char *why,
+                          size_t size);
 
-// The same, and whether it is a chain at all.
-enum status visited_check(const struct chains *chains, const char *text, char *why, size_t size);
+// The same of options as chains_set() takes them ("match.threshold=0.9"). Names without their secrets
+// are refused.
+enum status visited_options(const struct chains *chains, const char *text, char **admitted,
+                            char *why, size_t size);

@@ -96,8 +96,7 @@ static enum status shape_frame(const struct subject *subject, const struct sluic
                                AVFrame *frame)
 {
     bool known = memory_shape(subject->source, frame);
-    enum status status =
-        subject->source ? STATUS_OK : shape_as_asked(subject, config, frame);
+    enum status status = subject->source ? STATUS_OK : shape_as_asked(subject, config, frame);
     if (status)
         return status;
     struct color_tags tags = color_tags_of(frame);

@@ -38,17 +38,33 @@ struct chain_error {
     int position, length; // bytes
 };
 
+// Says which texts a stranger's chain may have. Asked of each before anything that it names is opened.
+struct chain_guard {
+    // True if *text, which is one of those of an option that takes many, may be the option's; false with
+    // the sentence `why`. *text may become another one, the guard's, that it stands for.
+    bool (*admits)(const struct chain_guard *guard, const struct stage *stage,
+                   const struct stage_option *option, const char **text, char *why, size_t size);
+};
+
 // Read `text`, and by `reader` (optional: then there can be none) the pictures that it names. On
 // success the caller owns *chain; on STATUS_USAGE *error says why, STATUS_MEMORY says itself.
 // `error` is not optional. `reader` outlives the chain and its copies.
 enum status chain_parse(const char *text, const struct picture_reader *reader, struct chain *chain,
                         struct chain_error *error);
 
-// The same, but pictures that one of `count` chains has by the same names are shared with it, not
-// read again. All have one reader.
-enum status chain_parse_among(const char *text, const struct picture_reader *reader,
-                              const struct chain *others, int count, struct chain *chain,
-                              struct chain_error *error);
+// What a text is read with.
+struct chain_source {
+    const struct picture_reader *reader; // (optional)
+    const struct chain_guard *guard;     // (optional)
+    // Pictures that one of these has by the same names are shared with it, not read again. They have the
+    // same reader.
+    const struct chain *others;
+    int count;
+};
+
+// The same as chain_parse().
+enum status chain_parse_from(const char *text, const struct chain_source *source,
+                             struct chain *chain, struct chain_error *error);
 void chain_free(struct chain *chain);
 
 // True if the chain does nothing: pictures pass as they are.
@@ -58,6 +74,10 @@ bool chain_is_empty(const struct chain *chain);
 // with one name the first is meant, or number n of them: "gaussian#2.sigma=1". Refused like a text
 // that is no chain.
 enum status chain_set(struct chain *chain, const char *text, struct chain_error *error);
+
+// The same for a stranger.
+enum status chain_set_guarded(struct chain *chain, const struct chain_guard *guard,
+                              const char *text, struct chain_error *error);
 
 // A text that reads as this chain. The caller frees it; NULL without memory.
 char *chain_text(const struct chain *chain);

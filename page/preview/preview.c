@@ -99,7 +99,8 @@ static enum status read_chain(struct preview *preview, const char *text, struct 
     if (status)
         return status;
     present.reader = &picture_reader; // an empty chain's, too
-    status = chain_parse_among(text, &picture_reader, &present, 1, chain, error);
+    const struct chain_source source = {.reader = &picture_reader, .others = &present, .count = 1};
+    status = chain_parse_from(text, &source, chain, error);
     chain_free(&present);
     return status;
 }

@@ -221,7 +221,7 @@ static enum status append_text(struct parser *parser, struct span filter, const 
 {
     struct chain_error error = {0};
     struct chain means = {0};
-    enum status status = chain_parse(text, parser->reader, &means, &error);
+    enum status status = chain_parse_from(text, &parser->source, &means, &error);
     if (status == STATUS_USAGE)
         return parser_refuse(parser, filter, "this is %.60s; %.300s", text, error.message);
     if (!status)
@@ -273,18 +273,15 @@ static enum status parse_links(struct parser *parser, struct span rest, struct c
     return status;
 }
 
-enum status chain_parse_among(const char *text, const struct picture_reader *reader,
-                              const struct chain *others, int count, struct chain *chain,
-                              struct chain_error *error)
+enum status chain_parse_from(const char *text, const struct chain_source *source,
+                             struct chain *chain, struct chain_error *error)
 {
     struct parser parser;
     struct span rest = span_of(text);
     struct span all = span_trimmed(rest);
-    assert(!count || others[0].reader == reader);
-    *chain = (struct chain){.reader = reader};
-    enum status status = parser_init(&parser, text, reader, error);
-    parser.others = others;
-    parser.other_count = count;
+    assert(!source->count || source->others[0].reader == source->reader);
+    *chain = (struct chain){.reader = source->reader};
+    enum status status = parser_init(&parser, text, source, error);
     if (!status)
         status = parser_check_quotes(&parser);
     if (!status && all.begin < all.end)
@@ -298,7 +295,7 @@ enum status chain_parse_among(const char *text, const struct picture_reader *rea
 enum status chain_parse(const char *text, const struct picture_reader *reader, struct chain *chain,
                         struct chain_error *error)
 {
-    return chain_parse_among(text, reader, NULL, 0, chain, error);
+    return chain_parse_from(text, &(struct chain_source){.reader = reader}, chain, error);
 }
 
 enum status chain_parse_logged(const char *text, const struct picture_reader *reader,
@@ -352,12 +349,14 @@ static enum status set_option(struct parser *parser, struct span span, const str
     return parse_value(parser, value, link, index);
 }
 
-enum status chain_set(struct chain *chain, const char *text, struct chain_error *error)
+enum status chain_set_guarded(struct chain *chain, const struct chain_guard *guard,
+                              const char *text, struct chain_error *error)
 {
+    const struct chain_source source = {.reader = chain->reader, .guard = guard};
     struct parser parser;
     struct span rest = span_of(text);
     struct chain changed = {0};
-    enum status status = parser_init(&parser, text, chain->reader, error);
+    enum status status = parser_init(&parser, text, &source, error);
     if (!status)
         status = chain_copy(chain, &changed);
     if (!status)
@@ -374,4 +373,9 @@ enum status chain_set(struct chain *chain, const char *text, struct chain_error 
     chain_free(chain);
     *chain = changed;
     return STATUS_OK;
+}
+
+enum status chain_set(struct chain *chain, const char *text, struct chain_error *error)
+{
+    return chain_set_guarded(chain, NULL, text, error);
 }

@@ -12,18 +12,16 @@ struct span {
 
 struct parser {
     const char *text;
-    const struct picture_reader *reader;
+    struct chain_source source;
     struct chain_error *error;
-    char *shown;                // the text with its secrets blanked, of the same length
-    const struct chain *others; // chains whose pictures are shared
-    int other_count;
-    bool gray; // what was read so far leaves one plane of full range, whatever comes in
+    char *shown; // the text with its secrets blanked, of the same length
+    bool gray;   // what was read so far leaves one plane of full range, whatever comes in
 };
 
 // ---- spans.c ----
 
-enum status parser_init(struct parser *parser, const char *text,
-                        const struct picture_reader *reader, struct chain_error *error);
+enum status parser_init(struct parser *parser, const char *text, const struct chain_source *source,
+                        struct chain_error *error);
 void parser_finish(struct parser *parser);
 
 // Set the error: this part of the text is wrong. Returns STATUS_USAGE.

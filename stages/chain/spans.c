@@ -75,10 +75,10 @@ char *span_unquoted(struct span span)
 
 // ---- the parser ----
 
-enum status parser_init(struct parser *parser, const char *text,
-                        const struct picture_reader *reader, struct chain_error *error)
+enum status parser_init(struct parser *parser, const char *text, const struct chain_source *source,
+                        struct chain_error *error)
 {
-    *parser = (struct parser){text, reader, error, strdup(text)};
+    *parser = (struct parser){text, *source, error, strdup(text)};
     *error = (struct chain_error){0};
     if (!parser->shown)
         return STATUS_MEMORY;

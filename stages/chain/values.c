@@ -53,8 +53,25 @@ static const char *dots(struct span span)
     return span_length(span) < 60 ? "" : "...";
 }
 
+// Let the guard, if there is one, look at a text, or put another one in its place. Frees the text where that is refused.
+static enum status guard_text(struct parser *parser, struct span span, const struct stage *stage,
+                              const struct stage_option *option, char **given)
+{
+    char why[512] = "";
+    const struct chain_guard *guard = parser->source.guard;
+    const char *text = *given;
+    if (!guard || !*given)
+        return STATUS_OK;
+    bool admitted = guard->admits(guard, stage, option, &text, why, sizeof why);
+    if (admitted && text == *given)
+        return STATUS_OK;
+    free(*given);
+    *given = admitted ? strdup(text) : NULL;
+    return admitted ? STATUS_OK : parser_refuse(parser, span, "%s", why);
+}
+
 // One text as the chain keeps it, which is the caller's.
-static enum status resolve_text(struct parser *parser, struct span span,
+static enum status resolve_text(struct parser *parser, struct span span, const struct stage *stage,
                                 const struct stage_option *option, char **resolved)
 {
     char why[256] = "", *given = span_unquoted(span);
@@ -62,6 +79,9 @@ static enum status resolve_text(struct parser *parser, struct span span,
         free(given);
         return parser_refuse(parser, span, "a value is missing here");
     }
+    enum status status = guard_text(parser, span, stage, option, &given);
+    if (status)
+        return status;
     *resolved = given;
     if (given && option->resolve) {
         *resolved = option->resolve(given, why, sizeof why);
@@ -105,7 +125,7 @@ static enum status accept_texts(struct parser *parser, struct span span,
 }
 
 // *text is the link's: what it was before is freed.
-static enum status parse_text(struct parser *parser, struct span span,
+static enum status parse_text(struct parser *parser, struct span span, const struct stage *stage,
                               const struct stage_option *option, char **text)
 {
     char *list = NULL;
@@ -113,7 +133,7 @@ static enum status parse_text(struct parser *parser, struct span span,
     while (span.begin) {
         struct span part = span_trimmed(span_cut(&span, option->many ? ':' : 0));
         char *resolved = NULL;
-        enum status status = resolve_text(parser, part, option, &resolved);
+        enum status status = resolve_text(parser, part, stage, option, &resolved);
         if (status) {
             free(list);
             return status;
@@ -149,8 +169,8 @@ static struct pattern_set *find_pictures(const struct chain *chain, const char *
 static struct pattern_set *share_pictures(const struct parser *parser, const char *names)
 {
     struct pattern_set *set = NULL;
-    for (int k = parser->other_count - 1; k >= 0 && !set; k--)
-        set = find_pictures(&parser->others[k], names);
+    for (int k = parser->source.count - 1; k >= 0 && !set; k--)
+        set = find_pictures(&parser->source.others[k], names);
     return pattern_set_ref(set);
 }
 
@@ -160,12 +180,12 @@ static enum status read_pictures(struct parser *parser, struct span span,
                                  struct pattern_set **patterns)
 {
     char why[384] = "";
-    if (!parser->reader)
+    if (!parser->source.reader)
         return parser_refuse(parser, span, "%s is a file, and no pictures can be read here",
                              option->name);
     struct pattern_set *fresh = share_pictures(parser, names);
     enum status status =
-        fresh ? STATUS_OK : pattern_set_read(names, parser->reader, &fresh, why, sizeof why);
+        fresh ? STATUS_OK : pattern_set_read(names, parser->source.reader, &fresh, why, sizeof why);
     if (status == STATUS_MEMORY)
         return parser_out_of_memory(parser);
     if (status)
@@ -180,7 +200,7 @@ static enum status parse_texts(struct parser *parser, struct span span, struct c
 {
     const struct stage_option *option = &link->stage->option[index];
     char **text = member_text(option, link->options);
-    enum status status = parse_text(parser, span, option, text);
+    enum status status = parse_text(parser, span, link->stage, option, text);
     if (!status && option->resolve && !option->many) {
         free(link->given[index]);
         link->given[index] = span_unquoted(span_trimmed(span));

@@ -33,8 +33,9 @@ static enum status add(const char *text, int64_t pts_us, const struct log *log,
     if (!schedule->text[at])
         return STATUS_MEMORY;
     schedule->count++;
-    enum status status =
-        chain_parse_among(text, &picture_reader, schedule->chain, at, &schedule->chain[at], &error);
+    const struct chain_source source = {
+        .reader = &picture_reader, .others = schedule->chain, .count = at};
+    enum status status = chain_parse_from(text, &source, &schedule->chain[at], &error);
     if (status)
         chain_error_log(&error, text, log);
     return status;
