@@ -7,12 +7,26 @@
 #include "page/chains.h"
 
 // A text without the secrets of its addresses.
-static json_t *public_json(char *text)
+static json_t *public_json(const char *text)
 {
     char *shown = text ? sluice_public_chain(text) : NULL;
     json_t *json = text_json(shown);
     free(shown);
     return json;
+}
+
+// The texts of an option that takes many, which are lines.
+static json_t *list_json(const char *lines)
+{
+    json_t *list = json_array();
+    while (lines && *lines) {
+        size_t length = strcspn(lines, "\n");
+        char *line = strndup(lines, length);
+        json_array_append_new(list, public_json(line));
+        free(line);
+        lines += length + (lines[length] != 0);
+    }
+    return list;
 }
 
 // Choice number `index` of "luma|mean".
@@ -30,6 +44,8 @@ static json_t *value_json(const struct chain_link *link, int k)
     const void *value = (const char *)link->options + option->offset;
     if (option->type == OPTION_REAL)
         return isnan(*(const double *)value) ? json_null() : json_real(*(const double *)value);
+    if (option->type == OPTION_TEXT && option->many && *(char *const *)value)
+        return list_json(*(char *const *)value);
     if (option->type == OPTION_TEXT)
         return public_json(link->given[k] ? link->given[k] : *(char *const *)value);
     int number = *(const int *)value;

@@ -250,6 +250,17 @@ def test_numbers_keep_their_value(gray):
         assert abs(links(gray)[1]["options"]["sigma"] - value) < 1e-9
 
 
+def test_options_that_take_many_are_lists(gray):
+    gray.chain("gray,wavelet=2:4..8")
+    assert links(gray)[1]["options"]["scales"] == ["2", "4..8"]
+    assert patch(gray, wavelet__scales=["1", 3, "5..7"])[0] == 200
+    assert links(gray)[1]["options"]["scales"] == ["1", "3", "5..7"]
+    assert patch(gray, wavelet__scales="9")[0] == 200 and links(gray)[1]["options"]["scales"] == ["9"]
+    for wrong in ([], [[1]], [None]):
+        assert refused(patch(gray, wavelet__scales=wrong), 400, "nor a list of them")
+    assert refused(patch(gray, wavelet__scales=["2", "out.txt"]), 422, "may not name files")
+
+
 CHAINS_REFUSED = [
     # chain, words
     ("gausian", ["there is no stage 'gausian'", "did you mean 'gaussian'", "^^^^^^^"]),
@@ -274,6 +285,11 @@ CHAINS_REFUSED = [
     ("stats=1:2", ["may not name files"]),
     ("match=1:replicate", ["may not name files"]),
     ("wavelet=1:3:out=7", ["may not name files"]),
+    ("tee_cuda=out.mkv", ["may not name files"]),
+    ("stats_cuda=out.json", ["may not name files"]),
+    ("convolve_cuda=/etc/passwd", ["may not name files"]),
+    ("match_cuda=/etc/passwd", ["may not name files"]),
+    ("gray,tee_npp=rtsp://127.0.0.1/x", ["no device here"]),
     ("convolve=1 2 1:scael=2", ["scael"]),
 ]
 
@@ -313,6 +329,19 @@ def test_files_that_the_run_names_stay(tmp_path, clips):
         assert refused(shown.ask("/api/chain", {"chain": "gray,stats=kernel.txt"}, "PUT"), 422)
 
 
+def test_passwords_of_the_chain_stay_with_the_program(tmp_path):
+    """The page shows a chain without them, and sends that when stages are moved."""
+    with serve(tmp_path, "-f", "gray,tee=rtmp://user:sesame@127.0.0.1:1/x") as shown:
+        told = shown.fine("/api/chain")["chain"]
+        assert "user:***@127" in told and "sesame" not in told
+        shown.chain("invert," + told)
+        shown.chain(told + ",gaussian=2")
+        name = told.split("output=")[1].strip("'")
+        assert refused(patch(shown, tee__output=name), 422, "may not name files")
+        moved = told.replace("127.0.0.1", "127.0.0.2")
+        assert refused(shown.ask("/api/chain", {"chain": moved}, "PUT"), 422, "may not name files")
+
+
 BODIES_REFUSED = [
     # method, path, body, words
     ("PUT", "/api/chain", "", ["JSON"]),
@@ -326,7 +355,7 @@ BODIES_REFUSED = [
     ("PATCH", "/api/options", "{}", ["no option"]),
     ("PATCH", "/api/options", '{"sigma":1}', ["no option"]),
     ("PATCH", "/api/options", '{"gaussian.sigma,tee.output":1}', ["no option"]),
-    ("PATCH", "/api/options", '{"gaussian.sigma":[1]}', ["neither a number nor a text"]),
+    ("PATCH", "/api/options", '{"gaussian.sigma":[]}', ["neither a number nor a text"]),
     ("PATCH", "/api/options", '{"gaussian.sigma":true}', ["neither a number nor a text"]),
     ("PATCH", "/api/options", '{"gaussian.sigma":"\'\\""}', ["neither a number nor a text"]),
     ("POST", "/api/player", '{"action":"fly"}', ["fly", "live, pause, play, seek, step"]),

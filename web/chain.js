@@ -127,7 +127,8 @@ function select(link, option, id) {
 
 function words(link, option, id) {
   const field = make("input", {type: "text", id, class: "over", spellcheck: false, autocomplete: "off", placeholder: option.derived || option.unit || ""});
-  field.addEventListener("change", () => set(link(), option, field.value));
+  const given = () => option.many ? field.value.split(":").map(one => one.trim()).filter(Boolean) : field.value;
+  field.addEventListener("change", () => set(link(), option, given()));
   return {parts: [field], show: value => { field.value = plain(value); }};
 }
 
