@@ -180,6 +180,10 @@ int farm_print_status(const struct settings *settings, const struct farm *farm);
 // job's callback, with the settings: the first line gives the file its name, and journal_close()
 // leaves nothing where none came.
 bool journal_open(struct settings *settings);
+
+// The run begins anew: what was written so far does not count.
+bool journal_begin_again(struct settings *settings);
+
 bool journal_close(struct settings *settings);
 bool journal_read(struct settings *settings);
 void journal_changed(void *settings, int64_t pts_us, const char *chain);

@@ -51,8 +51,10 @@ static int run_job(struct sluice_job *job, const struct settings *settings,
     progress_stop(&progress);
     if (settings->page)
         page_leave(settings->page, job, status);
-    if (status == SLUICE_STATUS_AGAIN)
+    if (status == SLUICE_STATUS_AGAIN && !watcher_signal(watcher))
         return BEGIN_AGAIN;
+    if (status == SLUICE_STATUS_AGAIN)
+        status = SLUICE_STATUS_STOPPED;
     figures_add(&figures, job);
     *on_gpu = figures.summary.gpu_pending ||
               (figures.summary.backend && !strcmp(figures.summary.backend, "cuda"));
@@ -76,12 +78,14 @@ static int run_with_control(struct sluice_job *job, const struct settings *setti
     return code;
 }
 
-// The job's whole life, once it is there. Returns the exit code.
+// The job's whole life, once it is there. Returns the exit code, or BEGIN_AGAIN with the page still shown.
 static int live_through(struct sluice_job *job, struct settings *settings,
                         const struct watcher *watcher, bool *on_gpu)
 {
     *on_gpu = false;
     int code = run_with_control(job, settings, watcher, on_gpu);
+    if (code == BEGIN_AGAIN)
+        return journal_begin_again(settings) ? code : EXIT_OUTPUT;
     if (!journal_close(settings) && code == EXIT_WHOLE)
         code = EXIT_OUTPUT;
     show_stop(settings);
@@ -100,21 +104,20 @@ static int leave(struct settings *settings, struct watcher **watcher, struct slu
     return code;
 }
 
+// Returns the exit code, or BEGIN_AGAIN, where the watcher goes on.
 static int run_whole(struct settings *settings, struct watcher **watcher)
 {
     struct sluice_job *job;
     enum sluice_status status = sluice_job_create(&settings->config, &job);
     int code = exit_code_of(status);
-    if (status == SLUICE_STATUS_END) { // a part that is there already
-        watcher_stop(watcher);
-        journal_close(settings);
-        return EXIT_WHOLE;
-    }
+    bool there = status == SLUICE_STATUS_END; // a part, made of the same
     if (status) {
+        code = there ? EXIT_WHOLE : code;
+        status = there ? SLUICE_STATUS_OK : status;
         watcher_stop(watcher);
         journal_close(settings);
         if (settings->json) // an earlier run's must not speak for this one
-            write_json(settings, NULL, status, code);
+            code = write_json(settings, NULL, status, code) || !there ? code : EXIT_OUTPUT;
         return code;
     }
     if (watcher_signal(*watcher)) // while it was opened: there is no time to begin
@@ -122,6 +125,11 @@ static int run_whole(struct settings *settings, struct watcher **watcher)
     watcher_watch(*watcher, job);
     bool on_gpu;
     code = live_through(job, settings, *watcher, &on_gpu);
+    if (code == BEGIN_AGAIN) {
+        watcher_watch(*watcher, NULL);
+        sluice_job_destroy(&job);
+        return code;
+    }
     // The output is whole. An encoder may still be deep in a frame that nobody wants; and the
     // GPU's decoder and context take 0.2 s to dismantle, less when the system does it, as it does with
     // a context that is still being made.
@@ -143,8 +151,7 @@ int filter_command(struct settings *settings)
         code = settings->jobs ? run_jobs(settings, &watcher) : run_whole(settings, &watcher);
     if (code == BEGIN_AGAIN) {
         settings->config.repeatable = true;
-        watcher = watcher_start(settings->config.part > 0);
-        code = watcher ? run_whole(settings, &watcher) : EXIT_OTHER;
+        code = run_whole(settings, &watcher);
     }
     watcher_stop(&watcher);
     show_stop(settings);

@@ -34,15 +34,29 @@ void journal_changed(void *settings_, int64_t pts_us, const char *chain)
     free(shown);
 }
 
-bool journal_open(struct settings *settings)
+static bool open_as(struct settings *settings, const struct sluice_config *config)
 {
     if (!settings->journal)
         return true;
-    if (sluice_file_create(&settings->config, settings->journal, &settings->journal_file))
+    if (sluice_file_create(config, settings->journal, &settings->journal_file))
         return false;
     // Names of files are in it: nobody else reads it.
     sluice_file_hide(settings->journal_file);
     return true;
+}
+
+bool journal_open(struct settings *settings)
+{
+    return open_as(settings, &settings->config);
+}
+
+bool journal_begin_again(struct settings *settings)
+{
+    struct sluice_config config = settings->config;
+    config.overwrite = true; // what is there is the first try's
+    bool closed = journal_close(settings);
+    settings->journal_begun = false;
+    return closed && open_as(settings, &config);
 }
 
 bool journal_close(struct settings *settings)

@@ -8,6 +8,7 @@
 #include "app/app.h"
 #include "app/jobs/division.h"
 #include "app/jobs/part_folders.h"
+#include "app/service/notify.h"
 #include "app/service/watcher.h"
 
 struct run {
@@ -311,7 +312,9 @@ int run_jobs(struct settings *settings, struct watcher **watcher)
     enum sluice_status status = prepare(&run);
     int code = exit_code_of(status);
     if (!status) {
+        struct notify *notify = notify_start(NULL);
         status = make(&run);
+        notify_stop(&notify);
         code = report(&run, status);
         if (jobs_left_alone(run.jobs))
             _exit(finish_output(code));

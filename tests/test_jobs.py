@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tools
+from test_service import Manager
 
 LONG = ["-f", "lavfi", "-i", "testsrc2=size=160x120:rate=25:duration=12"]
 SOUND = ["-f", "lavfi", "-i", "sine=440:duration=12"]
@@ -119,6 +120,25 @@ def test_damaged_input_is_that_of_one_repeatable_job(run, tmp_path, folder):
         told["frames"]["damaged_frames"] > 0
     assert "made again" in result.stderr
     assert result.stderr.count("begun anew with") == 1  # not by each part
+
+
+def test_systemd_is_told(run, tmp_path, folder, monkeypatch):
+    with Manager(f"@sluice-{os.getpid()}") as manager:
+        monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
+        source = clip(folder, "b.mp4", *LONG, *GROUPS)
+        assert run(source, "hash:parts.txt", *CHAIN, "--jobs", "2").code == 0
+        manager.wait("STOPPING=1")
+        assert len(manager.times("READY=1")) == len(manager.times("STOPPING=1")) == 1
+
+
+def test_a_stop_counts_while_a_part_begins_anew(tmp_path, folder):
+    source = damaged(folder, "damaged.mkv", *LONG, *GROUPS, "-bf", "2")
+    words = ["--shard", "1/2", "-f", "gaussian=20", "--backend", "scalar", "--journal", "journal"]
+    process = subprocess.Popen([tools.SLUICE, source, "out.mkv", *words], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    heard = next(line for line in process.stderr if "anew" in line)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(8) == 128 + signal.SIGTERM, heard
+    assert not [file for file in tmp_path.iterdir() if "part-1" in file.name and not file.name.startswith(".")]
 
 
 @pytest.mark.parametrize("encoder", ["mpeg4", "libx265", "mpeg2video", "libx264", "libvpx-vp9"])
