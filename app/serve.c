@@ -185,7 +185,7 @@ static enum sluice_status run_shown(struct serve *serve, struct sluice_job *job,
 static void take_chain(struct serve *serve)
 {
     bool first = !serve->ran && !page_has_new_chain(serve->page);
-    char *chain = first ? NULL : page_chain(serve->page);
+    char *chain = first ? NULL : page_take_chain(serve->page);
     serve->ran = true;
     if (!chain)
         return; // as it was
@@ -220,8 +220,9 @@ static void show_failure(const struct serve *serve, const char *name)
     terminal_take_error(serve->settings, error, sizeof error);
     page_note_input(serve->page, name, *error ? error : "the input cannot be shown");
     int64_t again_ms = serve->settings->config.await_start ? now_ms() + RETRY_MS : INT64_MAX;
-    while (now_ms() < again_ms && !is_over(serve) && !page_has_new_chain(serve->page))
+    do
         wait_until(serve, now_ms() + PASS_MS);
+    while (now_ms() < again_ms && !is_over(serve) && !page_has_new_chain(serve->page));
 }
 
 // Pass after pass, until there is another input or the program ends.

@@ -166,11 +166,18 @@ static void answer_choice(void *page_, const struct http_call *call, struct http
 
 // ---- uploads ----
 
-// The file that the job reads stays, of those in the private folder.
+// The file that is shown stays, of those in the private folder, also between two passes, and the one that is to be
+// shown.
+static void keep_inputs_locked(struct page *page)
+{
+    page->uploads.in_use[0] = page->shown;
+    page->uploads.in_use[1] = page->chosen;
+}
+
 static struct upload *begin_upload(struct page *page, const char *name)
 {
     monitor_lock(&page->lock);
-    page->uploads.in_use = page->job_config ? page->job_config->input : NULL;
+    keep_inputs_locked(page);
     struct upload *upload = upload_begin(&page->uploads, name);
     monitor_unlock(&page->lock);
     return upload;
@@ -204,7 +211,7 @@ static void answer_upload(void *page_, const struct http_call *call, struct http
         return;
     }
     monitor_lock(&page->lock);
-    page->uploads.in_use = page->job_config ? page->job_config->input : NULL;
+    keep_inputs_locked(page);
     unsigned code = upload_finish(&upload, why, sizeof why);
     monitor_unlock(&page->lock);
     if (code)

@@ -193,6 +193,7 @@ void page_destroy(struct page **page)
     json_decref(old->cameras);
     monitor_finish(&old->lock);
     free(old->chosen);
+    free(old->shown);
     free(old->pages);
     free(old->media);
     free(old->options);
@@ -347,11 +348,12 @@ void page_log(struct page *page, enum sluice_log_level level, const char *senten
         events_log(page->events, levels[level], sentence);
 }
 
-char *page_chain(struct page *page)
+char *page_take_chain(struct page *page)
 {
     monitor_lock(&page->lock);
     page_catch_up_locked(page);
     char *text = copy_of(page->chains.text);
+    page->asked = page->asked && !text;
     monitor_unlock(&page->lock);
     return text;
 }
@@ -438,6 +440,10 @@ enum status page_await_input(struct page *page, const atomic_bool *stop, struct 
         monitor_wait_until(&page->lock, meter_now_ns() + look_ns);
     input->name = page->chosen;
     input->chain = page->chosen ? copy_of(page->chains.text) : NULL;
+    if (page->chosen) {
+        free(page->shown);
+        page->shown = strdup(page->chosen);
+    }
     page->chosen = NULL;
     monitor_unlock(&page->lock);
     return input->name ? STATUS_OK : STATUS_STOPPED;

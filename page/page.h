@@ -83,11 +83,12 @@ void page_leave(struct page *page, struct sluice_job *job, enum sluice_status st
 // callback calls this and nothing else of the page. `page` may be NULL, here and below.
 void page_changed(struct page *page, int64_t pts_us, const char *chain);
 
-// The chain that visitors see, the job's or the one that the next job is to begin with; with the
-// secrets of its addresses. The caller frees it with free(); NULL without memory.
-char *page_chain(struct page *page);
+// The chain that visitors see, which the next job is to begin with; with the secrets of its addresses. The
+// caller frees it with free(); NULL without memory.
+char *page_take_chain(struct page *page);
 
-// True if a visitor has changed the chain while there was no job; it becomes the next job's.
+// True if a visitor has changed the chain while there was no job, since it was taken; it becomes the
+// next job's.
 bool page_has_new_chain(struct page *page);
 
 // True if visitors have paused the picture, or look at what was before: the next page_join() makes

@@ -79,11 +79,12 @@ struct page {
     struct sluice_job *opening; // by page_create_job(), until it has joined; NULL: none
     const struct sluice_config *job_config;
     struct chains chains;
-    bool asked; // a visitor has changed the chain while there was no job
+    bool asked; // a visitor has changed the chain while there was no job, and none has taken it
     struct input_note input;
     struct sample sample[TICKS];
     int sampled;        // samples so far
     char *chosen;       // an input for the next job; NULL: none
+    char *shown;        // the one that was chosen last, until there is another; NULL: none
     json_t *last_stats; // the former job's; NULL: there was none
     struct uploads uploads;
     json_t *cameras; // that were listed last; NULL: none were

@@ -163,8 +163,13 @@ static void remove_file(const struct uploads *uploads, const char *path)
         close_later(uploads, fd);
 }
 
-// Remove the files of the private folder but one.
-static void empty_folder(const struct uploads *uploads, const char *but)
+static bool is_either(const char *path, const char *const paths[2])
+{
+    return (paths[0] && !strcmp(path, paths[0])) || (paths[1] && !strcmp(path, paths[1]));
+}
+
+// Remove the files of the private folder but these.
+static void empty_folder(const struct uploads *uploads, const char *const but[2])
 {
     const char *folder = uploads->folder;
     char path[4096];
@@ -172,7 +177,7 @@ static void empty_folder(const struct uploads *uploads, const char *but)
     DIR *list = opendir(folder);
     while (list && (entry = readdir(list))) {
         int length = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        bool kept = but && !strcmp(path, but);
+        bool kept = is_either(path, but);
         if (!kept && entry->d_name[0] != '.' && length < (int)sizeof path)
             remove_file(uploads, path);
     }
@@ -230,7 +235,7 @@ void uploads_remove(struct uploads *uploads)
     if (!uploads->folder)
         return;
     uploads->later = NULL;
-    empty_folder(uploads, NULL);
+    empty_folder(uploads, (const char *const[2]){NULL});
     rmdir(uploads->folder);
     free(uploads->folder);
     uploads->folder = NULL;

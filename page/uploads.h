@@ -17,9 +17,9 @@ struct uploads {
     const char *media; // (optional) the folder; outlives the uploads
     // Closes removed files, whose bytes take the disk a while; NULL: that is waited for.
     struct later *later;
-    int64_t max;        // bytes of each
-    char *folder;       // a private one; NULL: there is none yet
-    const char *in_use; // (optional) a file of it that is the input
+    int64_t max;           // bytes of each
+    char *folder;          // a private one; NULL: there is none yet
+    const char *in_use[2]; // (optional) files of it that are the input, or are to be
     int running;
     mode_t mask; // of the files that the process makes
 };
