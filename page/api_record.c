@@ -91,7 +91,7 @@ static ssize_t file_read(struct http_stream *stream, char *to, size_t size)
     do
         got = read(((struct file_stream *)stream)->fd, to, size);
     while (got < 0 && errno == EINTR);
-    return got > 0 ? got : -1;
+    return got > 0 ? got : got < 0 ? HTTP_BROKEN : HTTP_END;
 }
 
 static void file_close(struct http_stream *stream)

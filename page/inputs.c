@@ -88,10 +88,12 @@ bool media_name_is_fine(const char *name)
     size_t length = strlen(name);
     if (!length || length > LONGEST_NAME || *name == '.' || *name == '-' || strpbrk(name, "/\\"))
         return false;
-    for (; *name; name++)
-        if (iscntrl((unsigned char)*name))
+    for (const char *at = name; *at; at++)
+        if (iscntrl((unsigned char)*at))
             return false;
-    return true;
+    json_t *text = json_string(name); // NULL of what is no UTF-8
+    json_decref(text);
+    return text;
 }
 
 static bool list_folder(json_t *list, int folder, const char *before, int depth);

@@ -129,8 +129,10 @@ static ssize_t promise_read(struct http_stream *stream, char *to, size_t size)
     size_t left = promise->size - promise->at, count = left < size ? left : size;
     if (!done)
         return 0;
-    if (!promise->text || !left)
-        return -1;
+    if (!promise->text)
+        return HTTP_BROKEN;
+    if (!left)
+        return HTTP_END;
     memcpy(to, promise->text + promise->at, count);
     promise->at += count;
     return (ssize_t)count;

@@ -1,6 +1,7 @@
 """What the control page answers over HTTP: every route of web/openapi.json, and what it refuses."""
 
 import gzip
+import http.client
 import json
 import os
 import re
@@ -550,6 +551,20 @@ def picture(page, query=""):
     return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
 
 
+def test_a_snapshot_is_a_picture_or_breaks_off(tmp_path):
+    """One that takes too long is no empty answer that seems to be whole."""
+    source = "testsrc2=size=3840x2160:rate=5:duration=20"
+    tools.ffmpeg("-f", "lavfi", "-i", source, "-c:v", "libx264", "-preset", "ultrafast", tmp_path / "large.mkv")
+    with serve(tmp_path, "large.mkv", "-f", "wavelet=1..32") as shown:
+        shown.await_input(state="running")
+        for _ in range(3):
+            try:
+                code, data = shown.ask("/api/snapshot")
+            except http.client.IncompleteRead:
+                continue
+            assert code != 200 or data, "an empty picture"
+
+
 def test_snapshots_show_what_is_asked(gray):
     gray.fine("/api/player", {"action": "seek", "at": 0.5})
     until(lambda: not gray.fine("/api/player")["busy"])
@@ -697,6 +712,21 @@ def test_private_uploads_go_with_the_page(tmp_path, clips):
         shown.await_input(state="running", name="b.mp4", width=160)
         shown.stop()
     assert list((tmp_path / "private").iterdir()) == []
+
+
+def test_uploads_leave_what_is_shown(tmp_path, clips):
+    """Also between two passes, and while it is opened."""
+    tools.ffmpeg(*tools.SHORT, *tools.X264, tmp_path / "short.mp4")
+    data, small = (tmp_path / "short.mp4").read_bytes(), b"words"
+    with serve(tmp_path) as shown:
+        assert shown.ask("/api/upload?name=short.mp4", data, Content_Type="application/octet-stream")[0] == 201
+        shown.take("upload", "short.mp4")
+        for k in range(60):
+            code, _ = shown.ask(f"/api/upload?name={k}.mp4", small, Content_Type="application/octet-stream")
+            assert code == 201
+            assert shown.fine("/api/inputs") and shown.fine("/api/chain")
+        assert not [line for line in shown.said["stderr"] if "short.mp4" in line and "opened" in line]
+        shown.await_input(state="running", name="short.mp4")
 
 
 def test_an_upload_that_breaks_off_leaves_nothing(tmp_path):

@@ -402,7 +402,7 @@ def test_an_upload_is_an_input(tmp_path, media, clips):
         page.await_input(state="running", name="mine.mp4")
         code, answer = page.ask("/api/upload?name=large.mp4", bytes(1000001))
         assert code == 413 and not answer["ok"]
-        for name in ("..%2fx.mp4", "%2fx.mp4", ".x.mp4", "-x.mp4", "", "a%0ab.mp4", "a%00b.mp4"):
+        for name in ("..%2fx.mp4", "%2fx.mp4", ".x.mp4", "-x.mp4", "", "a%0ab.mp4", "a%00b.mp4", "%ff.mp4"):
             assert 400 <= page.ask(f"/api/upload?name={name}", data)[0] < 500, name
     assert {path.name for path in tmp_path.iterdir()} == {"media", "outside.mkv"}
     assert not (media / "large.mp4").exists() and (media / "plain.mp4").read_bytes() == data
@@ -550,6 +550,18 @@ def test_another_chain_is_another_attempt(tmp_path, media, clips):
         assert page.chain() == "gray"
 
 
+def test_a_chain_for_a_failed_input_is_one_more_attempt(tmp_path, media):
+    (media / "words.mp4").write_text("these are words\n" * 1000)
+    with serve(tmp_path, "--media", media) as page:
+        page.take("media", "words.mp4")
+        page.await_input(state="failed", name="words.mp4")
+        before = len(page.said["stderr"])
+        page.chain("invert")
+        until(lambda: len(page.said["stderr"]) > before, 5, "no attempt")
+        time.sleep(1)
+        assert len(page.said["stderr"]) <= before + 4, page.said["stderr"][-3:]
+
+
 def test_a_file_does_not_begin_again_while_a_visitor_looks_back(tmp_path, clips):
     with serve(tmp_path, clips["plain.mp4"], "-f", "gray") as page:
         page.await_input(state="running", width=160)
@@ -562,6 +574,12 @@ def test_a_file_does_not_begin_again_while_a_visitor_looks_back(tmp_path, clips)
         page.await_input(state="ended")
         page.await_input(state="running")
         assert page.chain() == "invert" and page.fine("/api/player")["mode"] == "live"
+
+
+def test_quit_ends_it_whatever_is_behind_the_word(tmp_path):
+    with serve(tmp_path, "--control", "ctl") as page:
+        assert tools.sluice("ctl", "ctl", "quit", "", cwd=tmp_path).code == 0
+        assert page.process.wait(5) == 0
 
 
 def test_systemd_is_told(tmp_path, clips, monkeypatch):

@@ -32,10 +32,12 @@ enum { HTTP_CONNECTIONS = 64, HTTP_CLIENT_CONNECTIONS = 48 };
 enum { HTTP_CLIENT_STREAMS = 24, HTTP_PAGE_STREAMS = 40 };
 enum { HTTP_SILENCE = 10, HTTP_REQUEST = 5, HTTP_ANSWER = 30 }; // seconds
 
+enum { HTTP_END = -1, HTTP_BROKEN = -2 };
+
 // A body without an end, embedded in an object of the page's.
 struct http_stream {
     // Write up to `size` bytes and return how many; 0: nothing now, called again after http_wake();
-    // below 0: the end.
+    // HTTP_END behind the last; HTTP_BROKEN: it breaks off, which the client sees.
     ssize_t (*read)(struct http_stream *stream, char *to, size_t size);
     // Free the stream: the client has gone, or the server ends.
     void (*close)(struct http_stream *stream);

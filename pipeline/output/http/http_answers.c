@@ -1,6 +1,7 @@
 // Answers and their headers.
 #include "pipeline/output/http/http_internal.h"
 
+#include <libavutil/avstring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +16,20 @@ void http_say(struct http_answer *answer, unsigned code, const char *type, const
 
 static void write_json_string(FILE *to, const char *text)
 {
+    const uint8_t *at = (const uint8_t *)text, *end = at + strlen(text);
     fputc('"', to);
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
-        if (*at == '"' || *at == '\\')
-            fprintf(to, "\\%c", *at);
-        else if (*at < ' ')
-            fprintf(to, "\\u%04x", *at);
+    while (at < end) {
+        const uint8_t *first = at;
+        int32_t letter;
+        if (av_utf8_decode(&letter, &at, end, 0) < 0)
+            fputc('?', to);
+        else if (letter == '"' || letter == '\\')
+            fprintf(to, "\\%c", letter);
+        else if (letter < ' ')
+            fprintf(to, "\\u%04x", letter);
         else
-            fputc(*at, to);
+            fwrite(first, 1, (size_t)(at - first), to);
+    }
     fputc('"', to);
 }
 

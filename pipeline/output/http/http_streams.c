@@ -94,11 +94,12 @@ static ssize_t read_stream(void *client_, uint64_t at, char *to, size_t size)
     unsigned wakes = http->wakes;
     bool over = http->closing || client->gone;
     pthread_mutex_unlock(&http->lock);
-    ssize_t got = over ? -1 : client->stream->read(client->stream, to, size);
+    ssize_t got = over ? HTTP_END : client->stream->read(client->stream, to, size);
     assert(got <= (ssize_t)size);
     client->visit->until_ns = got > 0 ? meter_now_ns() + HTTP_SILENCE * HTTP_SECOND : INT64_MAX;
     if (got < 0)
-        return MHD_CONTENT_READER_END_OF_STREAM;
+        return got == HTTP_BROKEN ? MHD_CONTENT_READER_END_WITH_ERROR
+                                  : MHD_CONTENT_READER_END_OF_STREAM;
     if (got == 0)
         wait_for_more(client, wakes);
     return got;
