@@ -88,9 +88,9 @@ static enum status check_plane(struct sluice_filter *filter, const char *which,
                         "plane %d of `%s` has no address; a picture of %s has %d", p, which,
                         image->format == &filter->input ? filter->in.pixfmt : filter->out.pixfmt,
                         image->format->planes);
-    if (stride > INT32_MAX || stride < -INT32_MAX)
+    if (stride > INT32_MAX / 2 || stride < -INT32_MAX / 2) // twice that, of a field, fits an int
         return log_fail(&filter->log, STATUS_USAGE,
-                        "the stride of plane %d of `%s` is %td bytes; 31 bits are the most", p,
+                        "the stride of plane %d of `%s` is %td bytes; 30 bits are the most", p,
                         which, stride);
     if (plane[p].rows > 1 && (size_t)(stride < 0 ? -stride : stride) < plane[p].bytes)
         return log_fail(&filter->log, STATUS_USAGE,

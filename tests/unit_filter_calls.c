@@ -407,10 +407,10 @@ static void frames_are_refused_with_a_sentence(void **state)
         "`size` of `in` is 8; it is sizeof(struct sluice_frame)",
         "plane 0 of `out` overlaps plane 0 of `in`",
         "the stride of plane 0 of `in` is 0 bytes",
-        "the stride of plane 0 of `in` is -9223372036854775808 bytes; 31 bits are the most",
-        "the stride of plane 1 of `out` is 4611686018427387904 bytes; 31 bits are the most",
-        "the stride of plane 2 of `out` is 288230376151711744 bytes; 31 bits are the most",
-        "the stride of plane 0 of `out` is -2147483648 bytes; 31 bits are the most",
+        "the stride of plane 0 of `in` is -9223372036854775808 bytes; 30 bits are the most",
+        "the stride of plane 1 of `out` is 4611686018427387904 bytes; 30 bits are the most",
+        "the stride of plane 2 of `out` is 288230376151711744 bytes; 30 bits are the most",
+        "the stride of plane 0 of `out` is -2147483648 bytes; 30 bits are the most",
     };
     for (int k = 0; k < 16; k++)
         in[k] = good, out[k] = target;

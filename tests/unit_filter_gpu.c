@@ -245,12 +245,41 @@ static void memory_of_another_kind_is_refused(void **state)
     sluice_filter_destroy(&filter);
 }
 
+// A grid's blocks go so far down: the tallest are filtered, one row more is refused.
+static void pictures_are_as_tall_as_grids(void **state)
+{
+    enum { MOST_ROWS = 65535 * 8 };
+    (void)state;
+    if (!gpu)
+        skip();
+    uint8_t *memory = calloc(2 * 4, MOST_ROWS + 1);
+    assert_non_null(memory);
+    memory[4 * MOST_ROWS - 1] = 1;
+    struct sluice_frame in = {.size = sizeof in, .data = {memory}, .stride = {4}};
+    struct sluice_frame out = {
+        .size = sizeof out, .data = {memory + 4 * (MOST_ROWS + 1)}, .stride = {4}};
+    for (int more = 0; more < 2; more++) {
+        struct sluice_format tall = test_format("gray", 4, MOST_ROWS + more);
+        struct sluice_filter_config config = test_config("box=1,invert", &tall);
+        struct sluice_filter *filter = NULL;
+        config.backend = SLUICE_BACKEND_CUDA;
+        enum sluice_status status = sluice_filter_create(&config, &filter);
+        assert_int_equal(status, more ? SLUICE_STATUS_DEVICE : SLUICE_STATUS_OK);
+        if (!more)
+            assert_int_equal(sluice_filter_run(filter, &in, &out, NULL), SLUICE_STATUS_OK);
+        sluice_filter_destroy(&filter);
+    }
+    assert_int_equal(out.data[0][0], 255);
+    free(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_those_of_the_reference),
         cmocka_unit_test(frames_overlap),
         cmocka_unit_test(memory_of_another_kind_is_refused),
+        cmocka_unit_test(pictures_are_as_tall_as_grids),
     };
     return cmocka_run_group_tests(tests, open_gpu, close_gpu);
 }

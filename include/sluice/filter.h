@@ -22,7 +22,7 @@
 // Memory. All memory is the caller's. A frame's planes, in and out, stay as they are from submit
 // until receive has given the frame back; a result's are read as well as written. A result may go
 // into the frame it is made of: the same planes and strides; other ways of overlapping are refused.
-// Any address and stride of 31 bits does; rows that begin at multiples of 64 bytes are the fastest.
+// Any address and stride of 30 bits does; rows that begin at multiples of 64 bytes are the fastest.
 // Host memory from sluice_filter_alloc() goes to and from a GPU without a copy by the calling
 // thread; other host memory is copied within submit, and within receive, by way of memory that the
 // filter takes when it first needs it. A filter on the CPU takes such memory for results over their

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "kernels/device.cuh"
 #include "kernels/executor/direct.h"
 #include "kernels/executor/dispatch.h"
 #include "kernels/executor/ranges.h"
@@ -29,6 +30,18 @@ static enum status allocate(struct cuda_executor *self)
               "%zu MiB are free; a smaller ring, another device or the CPU may do",
               self->backend->device, self->slots, self->width, self->height, (bytes >> 20) + 1,
               available >> 20, total >> 20);
+    return STATUS_DEVICE;
+}
+
+// Grids have up to 65535 blocks one below the other, the lowest of which make a row for each warp.
+static enum status check_height(const struct cuda_executor *self)
+{
+    const int most_rows = 65535 * WARPS;
+    if (self->height <= most_rows)
+        return STATUS_OK;
+    log_print(self->backend->log, LOG_ERROR,
+              "GPU %d filters pictures of up to %d rows, not %dx%d; the CPU may do",
+              self->backend->device, most_rows, self->width, self->height);
     return STATUS_DEVICE;
 }
 
@@ -400,7 +413,8 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
     self->slot = (struct cuda_slot *)calloc((size_t)slots, sizeof *self->slot);
     if (!self->slot)
         goto fail;
-    if ((status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device))) ||
+    if ((status = check_height(self)) ||
+        (status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device))) ||
         (status =
              pass_constants_create(plan, width, height, self->backend->log, &self->constants)) ||
         (status = layout_init(&self->layout, plan, self->constants, width, height)))
