@@ -40,7 +40,7 @@ struct socket_server {
 static json_t *ask_job(void *server_, char *line)
 {
     struct socket_server *server = server_;
-    bool quits = strcspn(line, " \t") == 4 && !strncmp(line, "quit", 4);
+    bool quits = !strncmp(line, "quit", 4) && !line[4 + strspn(line + 4, " \t")];
     json_t *answer;
     server->quits |= quits;
     pthread_mutex_lock(&server->lock);

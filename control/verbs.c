@@ -74,9 +74,12 @@ static json_t *stats(struct sluice_job *job, const char *rest)
 static json_t *snapshot(struct sluice_job *job, const char *rest)
 {
     char why[1024];
-    bool overwrite = !strncmp(rest, "-y ", 3);
-    enum sluice_status status =
-        sluice_job_snapshot(job, rest + (overwrite ? 3 : 0), overwrite, why, sizeof why);
+    bool overwrite = !strcmp(rest, "-y") || !strncmp(rest, "-y ", 3);
+    rest += overwrite ? 2 : 0;
+    rest += strspn(rest, " ");
+    if (!*rest)
+        return verb_refusal("the file to write is missing here: snapshot -y FILE");
+    enum sluice_status status = sluice_job_snapshot(job, rest, overwrite, why, sizeof why);
     return status ? refuse(status, why) : json_pack("{s:b}", "ok", 1);
 }
 
@@ -114,15 +117,28 @@ static json_t *refuse_verb(void)
     return verb_refusal(text);
 }
 
+// What takes none has some, or the other way round: `chain` alone is no wish for a chain without stages.
+static json_t *refuse_arguments(const struct verb *verb)
+{
+    char text[128];
+    if (*verb->arguments)
+        snprintf(text, sizeof text, "%s takes an argument: %s %s", verb->name, verb->name,
+                 verb->arguments);
+    else
+        snprintf(text, sizeof text, "%s takes no arguments", verb->name);
+    return verb_refusal(text);
+}
+
 json_t *verb_answer(struct sluice_job *job, char *line)
 {
     assert(job && line);
     char *rest = line + strcspn(line, " \t");
     if (*rest)
         *rest++ = 0;
+    rest += strspn(rest, " \t");
     for (const struct verb *verb = verbs; verb->name; verb++)
         if (!strcmp(line, verb->name))
-            return verb->answer(job, rest);
+            return !*rest == !*verb->arguments ? verb->answer(job, rest) : refuse_arguments(verb);
     return refuse_verb();
 }
 

@@ -347,6 +347,23 @@ def test_answers_of_the_control_socket_are_whole_however_long(tmp_path):
     assert told.code == 0 and json.loads(told.text) == answers[0]
 
 
+@pytest.mark.parametrize("words, said", [
+    (["chain"], "chain takes an argument: chain CHAIN"),
+    (["chain", " "], "chain takes an argument"),
+    (["set"], "set takes an argument"),
+    (["snapshot"], "snapshot takes an argument"),
+    (["snapshot", "-y"], "the file to write is missing"),
+    (["get", "it"], "get takes no arguments"),
+    (["quit", "now"], "quit takes no arguments"),
+])
+def test_commands_have_the_arguments_that_they_take(tmp_path, words, said):
+    with live.Job(tmp_path, CAMERA, "null:", "-f", "gray", "--control", "c") as job:
+        job.await_frames(2)
+        refused = tools.sluice("ctl", "c", *words, cwd=tmp_path)
+        assert refused.code == 2 and said in refused.stderr + refused.text
+        assert json.loads(tools.sluice("ctl", "c", "get", cwd=tmp_path).text)["chain"] == "gray"
+
+
 def test_what_the_control_socket_cannot_serve_is_said(tmp_path):
     with live.Job(tmp_path, CAMERA, "null:", "--control", "c") as job:
         job.await_frames(5)
