@@ -606,3 +606,10 @@ def test_frames_of_a_file_are_never_dropped(tmp_path, clips):
     with Job(tmp_path, "--live", clips["film.mkv"], "out.mkv", "--preset", "veryslow") as job:
         told = job.end(0)
     assert told["frames"]["out"] == 50 and told["frames"]["dropped_late"] == 0
+
+
+def test_a_device_that_cannot_be_reached_is_said(run):
+    for words in (["null:", "--frames", "1"], ["o.mkv"]):
+        result = run("x11grab:nohost.invalid:0", *words)
+        assert result.code == 4 and "cannot be opened" in result.stderr, result.stderr
+    assert run("plan", "x11grab:nohost.invalid:0").code == 4

@@ -313,7 +313,7 @@ const char *reach_peer_name(const struct reach *reach)
 
 const char *reach_doubt(const struct reach *reach)
 {
-    return reach_peer(reach) == REACH_PEER_VERIFIED
+    return reach && reach_peer(reach) == REACH_PEER_VERIFIED
                ? ", perhaps because the server's certificate is not valid, on which --tls-verify "
                  "and --ca-file insist (-v shows more)"
                : "";

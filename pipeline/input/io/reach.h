@@ -63,7 +63,7 @@ enum reach_peer reach_peer(const struct reach *reach);
 const char *reach_peer_name(const struct reach *reach); // "verified", "unverified"; NULL: plain
 
 // An addition to an "Input/output error" of a connection, which may be that the certificate was not
-// valid; "" where nobody insists on that.
+// valid; "" where nobody insists on that, and for NULL, as devices have it.
 const char *reach_doubt(const struct reach *reach);
 
 // True if this FFmpeg can verify the other side of such an address.
