@@ -352,7 +352,7 @@ def test_answers_of_the_control_socket_are_whole_however_long(tmp_path):
     (["chain", " "], "chain takes an argument"),
     (["set"], "set takes an argument"),
     (["snapshot"], "snapshot takes an argument"),
-    (["snapshot", "-y"], "the file to write is missing"),
+    (["snapshot", "-y"], "snapshot takes an argument"),
     (["get", "it"], "get takes no arguments"),
     (["quit", "now"], "quit takes no arguments"),
 ])
