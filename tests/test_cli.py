@@ -1647,3 +1647,53 @@ def test_the_command_line_is_not_leaked():
     result = tools.execute(["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=definite",
                             "--error-exitcode=9", tools.SLUICE, "--version"])
     assert result.code == 0, result.stderr
+
+
+# ---- what is told ----
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=s=64x48,format=rgba", "-frames:v", 3, folder / "t%02d.png")
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=s=64x48,format=yuv420p10", "-frames:v", 3, "-c:v", "ffv1", folder / "deep.mkv")
+    return folder
+
+
+@pytest.mark.parametrize("source, output, said", [
+    ("t01.png", "o.jpg", "rgba is written as yuv420p: its transparency is left out"),
+    ("t01.png", "o.png", None),
+    ("t%02d.png", "o.y4m", "its transparency is left out"),
+    ("deep.mkv", "o.mpg", "yuv420p10le is written as yuv420p: 8 of its 10 bits are kept"),
+    ("deep.mkv", "o.mkv", "which plays everywhere"),
+    ("deep.mkv", "o.y4m", None),
+])
+def test_what_an_output_cannot_hold_is_said(run, pictures, source, output, said):
+    result = run("-f", "null", pictures / source, output)
+    assert result.code == 0, result.stderr
+    assert (said in result.stderr) if said else " is written as " not in result.stderr, result.stderr
+
+
+def test_a_start_behind_the_end_of_a_sequence_is_said(run, pictures):
+    for source in ("t%02d.png", "t*.png", "deep.mkv"):
+        result = run(pictures / source, "null:", "--start", 10)
+        assert result.code == 4 and "no frame in the range that was asked for" in result.stderr, result.stderr
+
+
+def test_strict_says_why_in_json(run, tmp_path, clips):
+    tools.flipped(clips["film.mkv"], tmp_path / "bad.mkv", every=997)
+    for option in ([], ["--strict"]):
+        result = run(tmp_path / "bad.mkv", "null:", "--json", "o.json", "-y", *option)
+        told = tools.load(tmp_path / "o.json")
+        assert told["exit"] == result.code == (1 if option else 3)
+        assert ("--strict" in told["error"]) if option else told["error"] is None
+
+
+@pytest.mark.parametrize("words, hint", [
+    (["o.mkv", "-c:v", "ffv1", "--crf", 20], False),
+    (["o.mpg", "--crf", 20], True),
+    (["o.mkv", "-c:v", "ffv1", "--preset", "fast"], False),
+])
+def test_a_bitrate_is_offered_where_it_may_do(run, clips, words, hint):
+    result = run(clips["film.mkv"], *words)
+    assert result.code == 2 and "no such option" in result.stderr and ("-b:v may do" in result.stderr) == hint

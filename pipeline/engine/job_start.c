@@ -39,7 +39,8 @@ static enum status report_no_frame(const struct sluice_job *job)
         return STATUS_EOF; // other parts have them
     if (job->is_part && !job->repeatable && job->span.seek_us != INT64_MIN)
         return STATUS_AGAIN; // seeking led to nothing
-    if (ledger.frames_in)
+    bool late = job->selection.begin_us != AV_NOPTS_VALUE && decoder_is_idle(job->decoder);
+    if (ledger.frames_in || late)
         return log_fail(&job->log, STATUS_INPUT, "%s has no frame in the range that was asked for",
                         name);
     if (job->source->pushed)

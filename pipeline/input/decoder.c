@@ -491,6 +491,11 @@ enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
     return status;
 }
 
+bool decoder_is_idle(const struct decoder *decoder)
+{
+    return !decoder->packets;
+}
+
 void decoder_explain(const struct decoder *decoder, char *text, size_t size)
 {
     const char *codec = decoder->codec->codec->name;

@@ -56,6 +56,9 @@ enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got);
 // thread, while the decoder lives.
 enum status decoder_rescue(struct decoder *decoder, int64_t pts, AVFrame *frame);
 
+// True if it was given no packet.
+bool decoder_is_idle(const struct decoder *decoder);
+
 // A sentence, of at most `size` bytes, on why there was no frame.
 void decoder_explain(const struct decoder *decoder, char *text, size_t size);
 

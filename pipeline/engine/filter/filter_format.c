@@ -135,15 +135,23 @@ void filter_report_loss(const struct filter *filter, const struct sink_formats *
                   (output->chroma_x > natural->chroma_x || output->chroma_y > natural->chroma_y));
     if (was == AV_PIX_FMT_NONE || made == AV_PIX_FMT_NONE || more == AV_PIX_FMT_NONE)
         return;
+    bool chosen = formats->wishes.everywhere && loses && more != made;
     if (!pixel_plays(output, formats->wishes))
         log_print(request->log, LOG_WARNING,
                   "pictures of %dx%d are written as %s, which few players take: what all take "
                   "has even sizes in this codec",
                   width, height, av_get_pix_fmt_name(made));
-    else if (formats->wishes.everywhere && loses && more != made)
+    else if (chosen)
         log_print(request->log, LOG_INFO,
                   "%s is written as %s, which plays everywhere; --pix-fmt %s keeps more",
                   av_get_pix_fmt_name(was), av_get_pix_fmt_name(made), av_get_pix_fmt_name(more));
+    else if (output->depth < natural->depth && !formats->asked)
+        log_print(request->log, LOG_INFO, "%s is written as %s: %d of its %d bits are kept",
+                  av_get_pix_fmt_name(was), av_get_pix_fmt_name(made), output->depth,
+                  natural->depth);
+    if (natural->alpha && !output->alpha && !formats->asked)
+        log_print(request->log, LOG_INFO, "%s is written as %s: its transparency is left out",
+                  av_get_pix_fmt_name(was), av_get_pix_fmt_name(made));
 }
 
 enum status filter_check_asked(const struct filter *filter, const struct sink_formats *formats,
