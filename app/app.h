@@ -202,6 +202,7 @@ void show_changed(void *settings, int64_t pts_us, const char *chain);
 // The end of a run: its exit code; and its summary, printed and written as JSON as the settings say,
 // which returns `code`, or EXIT_OUTPUT where the JSON cannot be written. `signal` is the one that
 // has stopped it, 0 without.
+extern const char strict_failure[]; // the sentence behind exit code 1 of a run that is whole
 int run_exit_code(const struct figures *figures, enum sluice_status status,
                   const struct settings *settings, int signal);
 int run_report(const struct figures *figures, enum sluice_status status,

@@ -7,6 +7,9 @@
 #include "app/service/watcher.h"
 #include "control/socket.h"
 
+const char strict_failure[] =
+    "the input was damaged or frames were left out, which --strict takes for a failure";
+
 int run_exit_code(const struct figures *figures, enum sluice_status status,
                   const struct settings *settings, int signal)
 {
@@ -16,8 +19,7 @@ int run_exit_code(const struct figures *figures, enum sluice_status status,
     if (status == SLUICE_STATUS_STOPPED)
         status = SLUICE_STATUS_OK; // by the control socket: as asked for
     if (status == SLUICE_STATUS_OK && damaged && settings->strict && settings->quiet)
-        fprintf(stderr, "sluice: the input was damaged or frames were left out, which --strict "
-                        "takes for a failure; without -q the summary counts them\n");
+        fprintf(stderr, "sluice: %s; without -q the summary counts them\n", strict_failure);
     if (status == SLUICE_STATUS_OK && damaged)
         return settings->strict ? EXIT_OTHER : EXIT_DAMAGED;
     return exit_code_of(status);

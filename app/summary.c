@@ -395,7 +395,8 @@ bool write_json(const struct settings *settings, const struct figures *figures,
 {
     assert(settings->json);
     const struct sluice_summary *summary = figures ? &figures->summary : NULL;
-    const char *error = settings->error;
+    bool failed = !status && exit_code == EXIT_OTHER && settings->strict;
+    const char *error = failed && !*settings->error ? strict_failure : settings->error;
     json_t *root = json_pack(
         "{s:s, s:s, s:i, s:o, s:o, s:o, s:o}", "version", sluice_version(), "status",
         sluice_status_name(status), "exit", exit_code, "error", text_or_null(*error ? error : NULL),

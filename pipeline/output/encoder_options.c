@@ -81,6 +81,12 @@ static enum status add(struct encoder_options *options, const char *key, const c
                     codec, container, key, codec, container);
 }
 
+static bool is_lossy(const AVCodec *codec)
+{
+    const AVCodecDescriptor *about = avcodec_descriptor_get(codec->id);
+    return about && about->props & AV_CODEC_PROP_LOSSY;
+}
+
 static enum status add_named(struct encoder_options *options, const struct sink_request *request)
 {
     char crf[32], bitrate[32];
@@ -95,9 +101,10 @@ static enum status add_named(struct encoder_options *options, const struct sink_
         if (!named[k].value)
             continue;
         if (!encoder_has_option(options->codec, named[k].key))
-            return log_fail(options->log, STATUS_USAGE,
-                            "%s: the encoder %s has no such option; -b:v may do", named[k].flag,
-                            options->codec->name);
+            return log_fail(
+                options->log, STATUS_USAGE, "%s: the encoder %s has no such option%s",
+                named[k].flag, options->codec->name,
+                !strcmp(named[k].key, "crf") && is_lossy(options->codec) ? "; -b:v may do" : "");
         enum status status = add(options, named[k].key, named[k].value);
         if (status)
             return status;
