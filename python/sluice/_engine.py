@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_void_p
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, ClassVar, List, NamedTuple, Optional, Set, Tuple
 
 from ._arrays import view_of
 from ._formats import Plane, planes_of
 from ._library import (AGAIN, OK, PICTURE, PROTOTYPES, FilterConfig, Format, Frame, Notes, bytes_of, filter_library,
                        taken_text, text_of)
-from .errors import UsageError, error_of
+from ._under_way import UnderWay
+from .errors import DeviceError, UsageError, error_of
 
 
 class Key(NamedTuple):
@@ -92,22 +93,51 @@ class Pictures:
         return ctypes.addressof(samples), (rows, columns)
 
 
+class _Handle:
+    """A struct sluice_filter, which is destroyed when neither its engine nor memory of it is used any more.
+
+    The library reads and writes arrays of the frames under way until it has given them back, or is destroyed. So long
+    the class owns them: an engine that is dropped does not take them along, whatever comes first, and neither does the
+    end of the program, where the globals of modules go before the last objects do.
+    """
+
+    _owned: ClassVar[Set[UnderWay[Any]]] = set()
+
+    def __init__(self, library: ctypes.CDLL, config: FilterConfig, arrays: UnderWay[Any]) -> None:
+        self._config = config  # which keeps the callbacks
+        self.pointer = c_void_p()
+        self._at = byref(self.pointer)
+        self._destroy, self._free = library.sluice_filter_destroy, library.sluice_filter_free
+        self._arrays = arrays
+        self._owned.add(arrays)
+
+    def free(self, address: int, size: int) -> None:
+        if self.pointer:
+            self._free(self.pointer, address, size)
+
+    def __del__(self) -> None:
+        self._destroy(self._at)  # waits for frames under way
+        self._owned.discard(self._arrays)
+
+
 class Engine:
-    """A struct sluice_filter, with what its callers need to know of its formats. Freed with the last reference."""
+    """A filter of the library, with what its callers need to know of its formats. Freed with the last reference."""
 
     def __init__(self, key: Key, chain: Optional[str], settings: Settings) -> None:
+        self._arrays: UnderWay[Any] = UnderWay(DeviceError.status)  # of frames under way; a GPU that failed keeps them
         self._library = filter_library()
         self._run = self._library.sluice_filter_run
-        self.begun: List[int] = []
-        self.ended: List[int] = []
-        self._submit_many = _noting("sluice_filter_submit_many", self.begun)
-        self._receive = _noting("sluice_filter_receive", self.ended)
-        self.handle = c_void_p()
+        self._begun: List[int] = []
+        self._ended: List[int] = []
+        self._submit_many = _noting("sluice_filter_submit_many", self._begun)
+        self._receive = _noting("sluice_filter_receive", self._ended)
         self._notes = Notes()
         self._pictures = settings.pictures
         self.key = key
         self.chain = chain  # as it was last asked for
         config = self._config(key, chain, settings)
+        self._handle = _Handle(self._library, config, self._arrays)
+        self.handle = self._handle.pointer
         status = self._library.sluice_filter_create(byref(config), byref(self.handle))
         self._pictures.check()
         self._check(status)
@@ -117,6 +147,7 @@ class Engine:
         self.output = output
         self.output_planes: List[Plane] = planes_of(self._library, output)
         self._received = Frame()
+        self._to = byref(self._received)
 
     def _config(self, key: Key, chain: Optional[str], settings: Settings) -> FilterConfig:
         on_gpu = key.device is not None
@@ -144,16 +175,31 @@ class Engine:
         if status != OK:
             self._check(status)
 
+    def begin(self, arrays: List[Any]) -> List[int]:
+        """Before submit(): own all that lives in the memory of each frame. What the library says will be in the list,
+        which is empty, as soon as it has: with Ctrl-C submit() may not come back."""
+        self._arrays.count()
+        self._begun.clear()
+        self._arrays.begin(self._begun, arrays)
+        return self._begun
+
     def submit(self, sources: Any, targets: Any, count: int, stream: int) -> None:
-        """Arrays of struct sluice_frame, or one each. Full: there is no room for all of them. What the library said
-        is in `begun`, which was empty, as soon as it has: with Ctrl-C this may not come back."""
+        """Arrays of struct sluice_frame, or one each. Full: there is no room for all of them."""
         self._submit_many(self.handle, sources, targets, count, stream)
-        self._check(self.begun[0])
+        self._check(self._begun[0])
+
+    def end(self) -> List[int]:
+        """Before receive(), as begin() before submit()."""
+        self._arrays.count()
+        self._ended.clear()
+        self._arrays.end(self._ended)
+        return self._ended
 
     def receive(self) -> Frame:
-        """The oldest one; what the library said is in `ended`, which was empty."""
-        self._receive(self.handle, byref(self._received))
-        self._check(self.ended[0])
+        """The oldest one."""
+        self._receive(self.handle, self._to)
+        self._arrays.count()
+        self._check(self._ended[0])
         return self._received
 
     @property
@@ -188,18 +234,20 @@ class Engine:
         return text_of(self._library.sluice_filter_backend(self.handle))
 
     def alloc(self, size: int) -> Any:
-        """Host memory that the backend copies fastest, as a buffer that keeps this engine."""
+        """Host memory that the backend copies fastest, as a buffer that keeps what it is of."""
         address = self._library.sluice_filter_alloc(self.handle, size)
         if not address:
             raise error_of(4, f"no memory is left for {size} bytes")
-        return _Memory(self, address, size).buffer()
-
-    def free(self, address: int, size: int) -> None:
-        self._library.sluice_filter_free(self.handle, address, size)
+        return _Memory(self._handle, address, size).buffer()
 
     def __del__(self) -> None:
-        if getattr(self, "handle", None):
-            self._library.sluice_filter_destroy(byref(self.handle))
+        """Wait for frames of which nobody wants to hear any more. The handle would, but for arrays among them that are
+        memory of its own, and keep it. It may be gone first where the collector of garbage takes both."""
+        for _ in range(self._arrays.count()):
+            if self.handle:
+                self.end()
+                self._receive(self.handle, self._to)
+                self._arrays.count()
 
 
 def _noting(name: str, told: List[int]) -> Any:
@@ -211,10 +259,10 @@ def _noting(name: str, told: List[int]) -> Any:
 
 
 class _Memory:
-    """Memory of an engine: given back when nothing looks at it any more."""
+    """Memory of a filter: given back when nothing looks at it any more."""
 
-    def __init__(self, engine: Engine, address: int, size: int) -> None:
-        self._engine, self._address, self._size = engine, address, size
+    def __init__(self, handle: _Handle, address: int, size: int) -> None:
+        self._handle, self._address, self._size = handle, address, size
 
     def buffer(self) -> Any:
         buffer: Any = (ctypes.c_uint8 * self._size).from_address(self._address)
@@ -222,4 +270,4 @@ class _Memory:
         return buffer
 
     def __del__(self) -> None:
-        self._engine.free(self._address, self._size)
+        self._handle.free(self._address, self._size)

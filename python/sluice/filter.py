@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
-from itertools import repeat
-from typing import Any, Deque, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from collections import OrderedDict
+from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import analysis as _analysis
 from ._arrays import as_array, maker
 from ._cuda import Lender
 from ._engine import Engine, Key, Pictures, Settings
 from ._known import Places, places_of
-from ._library import (BACKENDS, DEVICE, HOST, MATRICES, OK, RANGES, SITINGS, Frame, choice,
+from ._library import (BACKENDS, DEVICE, HOST, MATRICES, RANGES, SITINGS, Frame, choice,
                        filter_library, whole_of)
 from ._pictures import Arrays, Picture, caller_stream, picture_of
+from ._under_way import UnderWay
 from ._ways import Way, Ways, lies_at
 from .errors import Error, Full, UsageError
 
@@ -28,11 +28,11 @@ class Received(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """A frame on its way: everything that has to live until it is received."""
+    """A frame on its way. Its engine owns `keep` until it is received."""
 
     engine: Engine
     result: Any
-    keep: Any
+    keep: Any  # whose memory the frame and the result are
     source: Frame
     target: Frame
     stream: int
@@ -110,9 +110,7 @@ class Filter:
         self._submitting, self._receiving = threading.RLock(), threading.RLock()
         self._engines: OrderedDict[Key, Engine] = OrderedDict()
         self._ways = Ways()
-        self._under_way: Deque[_Work] = deque()
-        self._beginning: Tuple[List[int], Iterator[_Work]] = [], iter(())  # what the library said, and of what
-        self._ending: Tuple[List[int], Iterator[None]] = [], iter(())
+        self._under_way: UnderWay[_Work] = UnderWay()
         self._newest: Optional[Engine] = self._trial(chain)
         self._received: Optional[Engine] = None
         self._chain = chain if chain is not None else self._newest.text("chain")
@@ -172,14 +170,13 @@ class Filter:
         with self._receiving:
             if not self.under_way:
                 raise IndexError("no frame is under way: submit() one first")
-            work = self._under_way[0]
+            work = self._under_way.oldest
             engine = work.engine
-            engine.ended.clear()
-            self._ending = engine.ended, repeat(None, 1)
+            self._under_way.end(engine.end())
             try:
                 frame = engine.receive()
             finally:
-                self._count_ended()
+                self._under_way.count()
             work.ended()
             self._received = engine
             return Received(work.result, frame.pts, work.opaque)
@@ -244,7 +241,7 @@ class Filter:
 
     def _begin(self, works: List[_Work]) -> None:
         """Frames of one engine, all or none."""
-        self._count_begun()
+        self._under_way.count()
         first = works[0]
         engine = first.engine
         sources: Any = first.source
@@ -252,25 +249,11 @@ class Filter:
         if len(works) > 1:
             sources = (Frame * len(works))(*(work.source for work in works))
             targets = (Frame * len(works))(*(work.target for work in works))
-        engine.begun.clear()
-        self._beginning = engine.begun, iter(works)
+        self._under_way.begin(engine.begin([work.keep for work in works]), works)
         try:
             engine.submit(sources, targets, len(works), first.stream)
         finally:
-            self._count_begun()
-
-    # KeyboardInterrupt comes between any two lines. So what the library has taken or given back is counted by what
-    # it said, whenever that is next asked for, and by one call that no signal divides: the second does nothing.
-
-    def _count_begun(self) -> None:
-        said, works = self._beginning
-        if said == [OK]:
-            self._under_way.extend(works)
-
-    def _count_ended(self) -> None:
-        said, once = self._ending
-        if said:
-            list(zip(once, iter(self._under_way.popleft, None)))
+            self._under_way.count()
 
     def _drain(self) -> None:
         """Receive what is under way, of which nobody wants to hear any more."""
@@ -456,9 +439,7 @@ class Filter:
     @property
     def under_way(self) -> int:
         """Frames that were submitted and not received."""
-        self._count_begun()
-        self._count_ended()
-        return len(self._under_way)
+        return self._under_way.count()
 
     @property
     def frames_in_flight(self) -> int:
@@ -475,7 +456,7 @@ class Filter:
             self._ways.forget()
             self._engines.clear()
             self._newest = self._received = None
-            self._beginning = [], iter(())  # a frame for which there was no room is still in it
+            self._under_way.forget_refused()
 
     def __enter__(self) -> Filter:
         return self

@@ -403,15 +403,126 @@ def test_memory_that_is_copied_fastest():
     filter = sluice.Filter("gaussian=2,sobel")
     frame = noise(20, 30)
     source, target = filter.buffers(frame)
-    engine = weakref.ref(filter._newest)
+    handle = weakref.ref(filter._newest._handle)
     source[:] = frame
     assert source.shape == target.shape == (20, 30) and source.ctypes.data % 64 == 0
     assert np.array_equal(filter(source, out=target), filter(frame))
     filter.close()
     target[:] = 7  # it outlives its filter
-    assert source.sum() == frame.sum() and target.mean() == 7 and engine() is not None
+    assert source.sum() == frame.sum() and target.mean() == 7 and handle() is not None
     del source, target
-    assert engine() is None
+    assert handle() is None
+
+
+# ---- frames of which nobody wants to hear any more ----
+
+LARGE = """
+import builtins, ctypes, gc, mmap, signal, sys
+import numpy as np
+import sluice
+
+SIZE = 2000
+
+def filter(chain="gaussian=30,gaussian=29,box=15", frames_in_flight=3):
+    return sluice.Filter(chain, backend="cpu", frames_in_flight=frames_in_flight)
+
+def frame():
+    # Its memory is unmapped as soon as nobody has it.
+    return np.frombuffer(mmap.mmap(-1, SIZE * SIZE), np.uint8).reshape(SIZE, SIZE)
+
+class Closing:
+    # Its finalizer unmaps it, and may be called before those of all others in a cycle.
+    def __init__(self):
+        self.memory = mmap.mmap(-1, SIZE * SIZE)
+        at = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.__array_interface__ = dict(data=(at, False), shape=(SIZE, SIZE), typestr="|u1", version=3)
+
+    def __del__(self):
+        self.memory.close()
+
+class Owner:
+    pass
+"""
+DROPPED = {
+    "by a function": "def drop(): filter().submit(frame())\ndrop()",
+    "by an exception": """
+def drop():
+    blur = filter()
+    for _ in range(3):
+        blur.submit(frame())
+    raise ValueError
+try:
+    drop()
+except ValueError:
+    pass
+""",
+    "by the end of the program": """
+blur = filter()
+for _ in range(3):
+    blur.submit(frame())
+del filter, frame, Closing, Owner  # whose globals would be left to the collector of garbage
+""",
+    "behind the end of all modules": """
+builtins.kept = filter()
+for _ in range(3):
+    builtins.kept.submit(frame())
+""",
+    "by a map() whose end is interrupted": """
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+for _ in filter().map(frame() for _ in range(9)):
+    signal.setitimer(signal.ITIMER_REAL, 1e-3)
+    break
+""",
+    "in a cycle with a frame that has a finalizer": """
+owner = Owner()
+owner.me, owner.frames, owner.filter = owner, [Closing() for _ in range(3)], filter()
+for each in owner.frames:
+    owner.filter.submit(each, np.empty((SIZE, SIZE), np.uint8))
+del owner, each
+gc.collect()
+""",
+    "by Ctrl-C between any two lines": """
+def interrupt(*_):
+    global armed
+    if armed:
+        armed = False
+        raise KeyboardInterrupt
+def drop():
+    blur = filter("gaussian=9", 8)
+    for _ in range(8):
+        blur.submit(frame())
+SIZE, armed = 300, False
+signal.signal(signal.SIGALRM, interrupt)
+for turn in range(150):
+    try:
+        armed = True
+        signal.setitimer(signal.ITIMER_REAL, 1e-3 + turn * 2e-5)
+        drop()
+        armed = False
+    except KeyboardInterrupt:
+        pass
+signal.setitimer(signal.ITIMER_REAL, 0)
+""",
+}
+
+
+@pytest.mark.parametrize("how", DROPPED)
+def test_a_filter_that_is_dropped_with_frames_under_way(how):
+    """The library has their memory until it has filtered them."""
+    done = python(LARGE + DROPPED[how] + "\nprint('end')")
+    assert (done.code, done.text) == (0, "end\n"), done.stderr
+    assert "signal" in DROPPED[how] or done.stderr == ""  # a finalizer tells of one that it has swallowed
+
+
+def test_a_filter_that_is_dropped_leaves_nothing():
+    alive = []
+    for own in (False, True):
+        filter, frame = sluice.Filter("gaussian=3", frames_in_flight=2), noise(300, 400)
+        source, target = filter.buffers(frame) if own else (frame, np.empty_like(frame))
+        filter.submit(source, target)
+        alive += [weakref.ref(one) for one in (source, target, filter._newest, filter._newest._handle)]
+        del filter, frame, source, target
+    assert [one() for one in alive] == [None] * 8
 
 
 # ---- analysis ----
