@@ -13,6 +13,7 @@ from ._formats import Plane, planes_of
 from ._job_config import Name, Target
 from ._job_library import TAKE, job_library
 from ._library import END, MATRICES, OK, RANGES, SITINGS, Format, Frame
+from .errors import UsageError
 from .filter import Filter
 from .job import Job
 from .job_figures import Summary
@@ -46,6 +47,7 @@ _Planes = List[Any]
 _NUMBERS: Tuple[Dict[Any, int], ...] = (RANGES, MATRICES, SITINGS)
 _RANGE, _MATRIX, _SITING = ({number: name for name, number in of.items()} for of in _NUMBERS)
 _inside = threading.local()  # .taking: this thread is a job's, which waits for what it does here
+_GLANCE = 0.1  # seconds between looks at whether the other side has closed
 _LEFT = 2.0  # seconds that an input has to close after a reader that nobody has any more
 
 
@@ -89,7 +91,7 @@ class _Inbox:
         """Hand over to the reader. False: nobody reads any more."""
         while not self.closed:
             try:
-                self.queue.put(item, timeout=0.1)
+                self.queue.put(item, timeout=_GLANCE)
                 return True
             except queue.Full:
                 continue
@@ -98,6 +100,16 @@ class _Inbox:
     def end(self) -> None:
         _inside.taking = True
         self._put(None)
+
+    def next(self) -> Any:
+        """Wait for what comes next. None: that was all, or it is closed, by whatever thread. A finalizer may close it
+        under the lock of the queue itself, so it cannot wake who waits there: who waits looks up now and then."""
+        while not self.closed:
+            try:
+                return self.queue.get(timeout=_GLANCE)
+            except queue.Empty:
+                continue
+        return None
 
     def close(self) -> None:
         self.closed = True
@@ -119,15 +131,24 @@ class Reader:
         return self
 
     def __next__(self) -> Union[VideoArray, VideoPlanes]:
-        if self._inbox.closed:
-            raise StopIteration
-        self.job.start()
-        item = self._inbox.queue.get()
+        item = self._next()
         if item is None:
-            self._finish()
             raise StopIteration
         about, pts, planes = item
         return self._made(about, pts, planes)
+
+    def _next(self) -> Any:
+        """None: the end, of the input or by close()."""
+        try:
+            if not self._inbox.closed:
+                self.job.start()
+        except UsageError:
+            if not self._inbox.closed:  # by another thread, just now
+                raise
+        item = self._inbox.next()
+        if item is None and not self._inbox.closed:
+            self._finish()
+        return item
 
     def _finish(self) -> None:
         self.job._join()

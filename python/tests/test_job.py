@@ -205,6 +205,30 @@ def test_reading_ends_with_the_loop(clip):
     assert reader.summary.stopped
 
 
+@pytest.mark.parametrize("live", [True, False])
+def test_close_ends_threads_that_wait_for_a_frame(tmp_path, live):
+    """Of a source that has stalled."""
+    os.mkfifo(tmp_path / "in.y4m")
+    source = os.open(tmp_path / "in.y4m", os.O_RDWR)  # so that neither side waits for the other one to open it
+    os.write(source, b"YUV4MPEG2 W64 H48 F25:1 Ip A1:1 C420jpeg\n" + 3 * (b"FRAME\n" + bytes(64 * 48 * 3 // 2)))
+    reader, seen = sluice.read(tmp_path / "in.y4m", live=live), threading.Semaphore(0)
+
+    def see():
+        for _ in reader:
+            seen.release()
+
+    threads = [threading.Thread(target=see, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        assert seen.acquire(timeout=20)
+    reader.close()
+    for thread in threads:
+        thread.join(20)
+    os.close(source)
+    assert not any(thread.is_alive() for thread in threads) and reader.summary.stopped
+
+
 def test_a_reader_that_is_left_at_the_end_of_the_program(clip):
     """Its job waits for room then."""
     done = tools.execute([sys.executable, "-c", "import sluice, sys, time\nr = sluice.read(sys.argv[1])\n"
