@@ -22,6 +22,7 @@ import functools
 import logging
 from typing import TYPE_CHECKING, Any, List, Tuple
 
+from ._formats import names as _format_names
 from ._library import filter_library as _filter_library
 from ._library import text_of as _text_of
 from ._stages import Option, Stage
@@ -65,10 +66,7 @@ def stage(name: str) -> Stage:
 
 def formats() -> List[str]:
     """Names of the pixel formats that filters read and write."""
-    names: List[str] = []
-    while name := _filter_library().sluice_format_name(len(names)):
-        names.append(_text_of(name))
-    return names
+    return list(_format_names())
 
 
 def version() -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import sys
 from ctypes import byref, c_int, c_size_t
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 from ._arrays import View, name_of, packed
-from ._library import OK, PLANES, Format
+from ._library import OK, PLANES, Format, filter_library, text_of
 from .errors import UsageError
 
 
@@ -23,6 +25,22 @@ class Plane(NamedTuple):
 _ARRAYS = {(1, 1): "gray", (1, 2): "gray16le", (3, 1): "rgb24", (3, 2): "rgb48le",
            (4, 1): "rgba", (4, 2): "rgba64le"}
 _PAIRS = ("nv", "p0", "p2", "p4")  # chroma in one plane, Cb and Cr by turns
+
+
+@functools.lru_cache(maxsize=None)
+def names() -> Tuple[str, ...]:
+    """Of the pixel formats that filters read and write."""
+    found: List[str] = []
+    while name := filter_library().sluice_format_name(len(found)):
+        found.append(text_of(name))
+    return tuple(found)
+
+
+def canonical(pixfmt: Any) -> Any:
+    """The library's own name of a pixel format, which ends in a byte order where samples have 16 bits: without one it
+    is that of the machine. What the library does not know is left as it is: it says so itself."""
+    native = f"{pixfmt}{sys.byteorder[0]}e"
+    return native if native in names() else pixfmt
 
 
 def guess(view: View, frame: Any) -> str:

@@ -10,6 +10,7 @@ from . import analysis as _analysis
 from ._arrays import as_array, maker
 from ._cuda import Lender
 from ._engine import Engine, Key, Pictures, Settings
+from ._formats import canonical
 from ._known import Places, places_of
 from ._library import (BACKENDS, DEVICE, HOST, MATRICES, RANGES, SITINGS, Frame, choice,
                        filter_library, whole_of)
@@ -98,7 +99,7 @@ class Filter:
                  threads: int = 0, frames_in_flight: int = 0, wavelet_planes: bool = False,
                  picture: Any = None, sizes: int = 4) -> None:
         filter_library()
-        self._pixfmt = pixfmt
+        self._pixfmt = canonical(pixfmt)
         self._tags = (choice(RANGES, range, "range"), choice(MATRICES, matrix, "matrix"),
                       choice(SITINGS, siting, "siting"))
         self._interlaced = interlaced

@@ -133,6 +133,21 @@ def test_output_pixfmt():
     assert np.array_equal(found, np.repeat(sluice.Filter("gaussian=1")(frame)[:, :, None], 3, axis=2))
 
 
+@pytest.mark.parametrize("name, planes", [("gray10", [(20, 30)]), ("gray16", [(20, 30)]), ("ya16", [(20, 30, 2)]),
+                                          ("rgb48", [(20, 30, 3)]), ("yuv420p10", [(20, 30), (10, 15), (10, 15)]),
+                                          ("p010", [(20, 30), (10, 15, 2)])])
+def test_names_without_a_byte_order_are_of_the_machines(name, planes):
+    frame = tuple(noise(*shape, dtype="u2", seed=k) >> (0 if "16" in name or "48" in name else 6)
+                  for k, shape in enumerate(planes))
+    short, whole = (sluice.Filter("gaussian=2", pixfmt=name + order) for order in ("", sys.byteorder[0] + "e"))
+    for turn in range(2):
+        found, wanted = short(frame), whole(frame)
+        assert all(np.array_equal(a, b) for a, b in zip(found, wanted)) and len(found) == len(wanted)
+    assert short._newest.key == whole._newest.key and short.output_pixfmt == whole.output_pixfmt
+    result = sluice.Filter("gray", pixfmt=name, output_pixfmt="gray16")(frame)
+    assert (result.shape, result.dtype) == ((20, 30), np.uint16)
+
+
 # ---- what is refused ----
 
 READ_ONLY = noise(20, 30)
