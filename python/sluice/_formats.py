@@ -25,6 +25,7 @@ class Plane(NamedTuple):
 _ARRAYS = {(1, 1): "gray", (1, 2): "gray16le", (3, 1): "rgb24", (3, 2): "rgb48le",
            (4, 1): "rgba", (4, 2): "rgba64le"}
 _PAIRS = ("nv", "p0", "p2", "p4")  # chroma in one plane, Cb and Cr by turns
+_PACKED = ("yuyv", "uyvy", "yvyu", "y21")  # 4:2:2 in one plane: two pixels are four samples
 
 
 @functools.lru_cache(maxsize=None)
@@ -82,6 +83,19 @@ def fits(view: View, plane: Plane) -> bool:
         samples *= length
     return (len(view.shape) >= 2 and view.shape[0] == plane.rows and view.bytes == plane.size
             and samples * view.bytes == plane.row_bytes)
+
+
+def wanted(pixfmt: str, plane: Plane) -> str:
+    """What a frame's plane should have been. Rows of packed 4:2:2 are as long for an odd width as for the even one
+    behind it, so an array cannot tell an odd one."""
+    if pixfmt.startswith(_PACKED):
+        return (f"{pixfmt} is height x width x 2 uint{8 * plane.size}, of an even width: give frames of an odd one as "
+                "an av.VideoFrame, or as the planes of a planar format of 4:2:2")
+    return f"wanted is {described(plane.shape, plane.size)}"
+
+
+def described(shape: Tuple[int, ...], size: int) -> str:
+    return f"{' x '.join(map(str, shape))} uint{8 * size}"
 
 
 def row_stride(view: View) -> Optional[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, List, Optional, Tuple, Union
 
 from . import _formats
-from ._arrays import View, maker, name_of, stream_of, stream_of_results, view_of, without_gaps
+from ._arrays import maker, name_of, stream_of, stream_of_results, view_of, without_gaps
 from ._formats import Plane
 from ._library import Format
 from ._video_frames import Tags, VideoFrame, is_video_frame, lies_on_gpu
@@ -43,7 +43,8 @@ class Arrays:
     def _place(self, k: int, plane: Plane, writing: bool, copying: bool) -> Tuple[int, int]:
         view, what = self.views[k], f"plane {k} of the {'target' if writing else 'frame'}"
         if not _formats.fits(view, plane):
-            raise UsageError(f"{what} is {_said(view)}, wanted is {_described(plane.shape, plane.size)}")
+            wanted = _formats.wanted("" if writing else self.pixfmt, plane)
+            raise UsageError(f"{what} is {_formats.described(view.shape, view.bytes)}, {wanted}")
         if writing and not view.writable:
             raise UsageError(f"{what} may not be written to")
         stride = _formats.row_stride(view)
@@ -73,14 +74,6 @@ Picture = Union[Arrays, VideoFrame]
 def made_by(makers: List[Callable[[], Any]]) -> Any:
     """A new array, or a tuple of a plane each."""
     return makers[0]() if len(makers) == 1 else tuple([make() for make in makers])
-
-
-def _described(shape: Tuple[int, ...], size: int) -> str:
-    return f"{' x '.join(map(str, shape))} uint{8 * size}"
-
-
-def _said(view: View) -> str:
-    return _described(view.shape, view.bytes)
 
 
 def picture_of(frame: Any, stream: Optional[int], pixfmt: Optional[str]) -> Picture:

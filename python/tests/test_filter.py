@@ -1,5 +1,6 @@
 """sluice.Filter: the program's results from arrays of every kind; chains, changes, analysis, threads."""
 
+import ctypes
 import gc
 import signal
 import subprocess
@@ -186,6 +187,18 @@ def test_refused_planes():
         yuv((noise(20, 30), noise(10, 15)))
     with pytest.raises(sluice.UsageError, match="plane 1 .* wanted is 10 x 15 uint8"):
         yuv((noise(20, 30), noise(20, 30), noise(10, 15)))
+
+
+@pytest.mark.parametrize("pixfmt, dtype", [("yuyv422", "u1"), ("uyvy422", "u1"), ("y210le", "u2")])
+def test_packed_pairs_of_pixels(pixfmt, dtype):
+    """Rows of an odd width are as long as those of the even one behind it, which an array does not tell apart."""
+    pack, unpack = sluice.Filter("null", output_pixfmt=pixfmt), sluice.Filter("null", pixfmt=pixfmt)
+    even, odd = (pack(noise(8, width, 3)) for width in (6, 5))
+    assert even.shape == (8, 6, 2) and even.dtype == dtype and np.array_equal(unpack(even), even)
+    assert odd.size == even.size and pack(noise(8, 5, 3), out=odd) is odd
+    for frame in (odd, even.reshape(8, 12), even.reshape(8, 3, 4), even[:, :5].copy()):
+        with pytest.raises(sluice.UsageError, match=f"{pixfmt} is height x width x 2 .* even width: .*av.VideoFrame"):
+            unpack(frame)
 
 
 @pytest.mark.parametrize("arguments, words", [
@@ -701,6 +714,18 @@ def test_frames_of_pyav():
         sluice.Filter(CHAIN)(frame, out=av.VideoFrame(64, 48, "yuv420p"))
     sluice.Filter("gaussian=2")(frame, out=frame)
     assert np.array_equal(frame.to_ndarray(), found.to_ndarray())
+
+
+def test_packed_pairs_of_an_odd_width_by_pyav():
+    av = pytest.importorskip("av", reason="av (PyAV) is not installed")
+    frame, colours = av.VideoFrame(5, 8, "yuyv422"), noise(8, 5, 3)
+    places = frame.planes[0].buffer_ptr, frame.planes[0].line_size
+    pack, unpack = sluice.Filter("null", output_pixfmt="yuyv422"), sluice.Filter("null", output_pixfmt="rgb24")
+    rows = np.ctypeslib.as_array((ctypes.c_uint8 * (8 * places[1])).from_address(places[0])).reshape(8, places[1])
+    pack(colours, out=rows[:, :12])
+    wanted = sluice.Filter("null", output_pixfmt="yuv422p")(colours)
+    wanted = sluice.Filter("null", pixfmt="yuv422p", output_pixfmt="rgb24")(wanted)
+    assert np.array_equal(unpack(frame).to_ndarray(), wanted)
 
 
 @pytest.mark.parametrize("options, word", [
