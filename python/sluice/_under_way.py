@@ -26,7 +26,7 @@ class UnderWay(Generic[Thing]):
         self._things: Deque[Thing] = deque()
         self._lost = lost
         self._beginning: Tuple[List[int], Iterator[Thing]] = [], iter(())  # what the library said, and of what
-        self._ending: Tuple[List[int], Iterator[None]] = [], iter(())
+        self._ending: Tuple[List[int], Iterator[None]] = [], iter(())  # what it said, and what removes one, once
 
     def begin(self, said: List[int], things: Iterable[Thing]) -> None:
         """They are under way as soon as the library has said so in `said`, which is empty. They live at least until
@@ -35,16 +35,16 @@ class UnderWay(Generic[Thing]):
 
     def end(self, said: List[int]) -> None:
         """The oldest is under way no more as soon as the library has said something in `said`, which is empty."""
-        self._ending = said, iter((None,))
+        self._ending = said, map(self._things.__delitem__, (0,))
 
     def count(self) -> int:
         """How many there are."""
         said, things = self._beginning
         if said == self._taken:
             self._things.extend(things)
-        told, once = self._ending
+        told, removal = self._ending
         if told and told[0] not in self._lost:
-            list(zip(once, iter(self._things.popleft, None)))
+            list(removal)
         return len(self._things)
 
     @property

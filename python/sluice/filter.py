@@ -251,10 +251,7 @@ class Filter:
             sources = (Frame * len(works))(*(work.source for work in works))
             targets = (Frame * len(works))(*(work.target for work in works))
         self._under_way.begin(engine.begin([work.keep for work in works]), works)
-        try:
-            engine.submit(sources, targets, len(works), first.stream)
-        finally:
-            self._under_way.count()
+        engine.submit(sources, targets, len(works), first.stream)
 
     def _drain(self) -> None:
         """Receive what is under way, of which nobody wants to hear any more."""

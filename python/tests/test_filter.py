@@ -16,6 +16,8 @@ import sluice
 import tools
 from conftest import Producer, noise
 from sluice._engine import Engine
+from sluice._under_way import UnderWay
+from sluice.errors import DeviceError
 
 CHAIN = "gray,gaussian=2,sobel"
 FORMATS = [  # of frames, chains, and what comes out
@@ -551,6 +553,20 @@ def test_a_filter_that_is_dropped_leaves_nothing():
         alive += [weakref.ref(one) for one in (source, target, filter._newest, filter._newest._handle)]
         del filter, frame, source, target
     assert [one() for one in alive] == [None] * 8
+
+
+@pytest.mark.parametrize("said, left", [(0, 1), (3, 1), (DeviceError.status, 2)])
+def test_arrays_that_the_library_may_have_still(said, left):
+    """A GPU that has failed gives no frame back: all are released when the filter has been destroyed."""
+    arrays, begun, ended = UnderWay(DeviceError.status), [], []
+    arrays.begin(begun, ["first", "second"])
+    assert arrays.count() == 0
+    begun.append(0)
+    assert arrays.count() == arrays.count() == 2
+    arrays.end(ended)
+    assert arrays.count() == 2
+    ended.append(said)
+    assert arrays.count() == arrays.count() == left
 
 
 # ---- analysis ----
