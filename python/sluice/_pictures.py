@@ -7,6 +7,7 @@ from typing import Any, Callable, List, Optional, Tuple, Union
 from . import _formats
 from ._arrays import maker, name_of, stream_of, stream_of_results, view_of, without_gaps
 from ._formats import Plane
+from ._known import finder_of
 from ._library import Format
 from ._video_frames import Tags, VideoFrame, is_video_frame, lies_on_gpu
 from .errors import UsageError
@@ -87,6 +88,9 @@ def picture_of(frame: Any, stream: Optional[int], pixfmt: Optional[str]) -> Pict
 
 def caller_stream(frame: Any, stream: Any) -> int:
     """The stream as a number; of planes that of the first."""
+    finder = finder_of(frame) if stream is None else None
+    if finder is not None:
+        return finder.stream(frame)  # without a detour, for small frames
     if stream is None and is_video_frame(frame) and lies_on_gpu(frame):
         return stream_of_results(int(frame.planes[0].__dlpack_device__()[1]))
     first = frame[0] if isinstance(frame, (tuple, list)) and frame else frame
