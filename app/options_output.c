@@ -78,8 +78,8 @@ static const struct option_row rows[] = {
         .help = "split into files of this duration, from keyframe to keyframe, named by time",
         .details =
             "'out.mkv' becomes 'out-20261121-173000.mkv' by the local time of a live source, "
-            "'out-001000.mkv' by the position in a file. Conversions of strftime in the name "
-            "are filled in.",
+            "'out-001000.mkv' by the position in a file, counted from its first frame. Conversions "
+            "of strftime in the name are filled in.",
         .suggested = "10s 1m 10m 1h",
     },
     {

@@ -521,6 +521,14 @@ def check_segments(files, length=None):
     return total
 
 
+HUM = ["-f", "lavfi", "-i", "sine=sample_rate=48000:duration=3"]
+
+
+def first_distance(file):
+    """Seconds from the first picture to the first sound."""
+    return times_of(file, "a:0")[0][0] - times_of(file, "v")[0][0]
+
+
 @pytest.mark.parametrize("kind", ["mkv", "mp4", "ts"])
 @pytest.mark.parametrize("slow", [False, True])
 def test_segments_of_a_file(run, tmp_path, clips, kind, slow):
@@ -538,6 +546,36 @@ def test_segments_of_a_file(run, tmp_path, clips, kind, slow):
         assert abs(seen[0] - heard[0]) < 0.12 and abs(seen[-1] - heard[-1]) < 0.12, file
         sound += len(heard)
     assert sound == len(times_of(tmp_path / "whole.mkv", "a:0")[0])
+
+
+@pytest.mark.parametrize("kind, sound", [("mkv", []), ("mkv", HUM), ("mp4", HUM)],
+                         ids=["silent", "mkv", "mp4"])
+@pytest.mark.parametrize("start", [0, 100, 95441.3], ids=["usual", "late", "below zero"])
+def test_segments_are_counted_from_the_first_frame(run, tmp_path, start, sound, kind):
+    """Wherever the source's clock begins; MPEG-TS's is above zero, and wraps at 95443.7 s."""
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=3", *sound, *tools.X264, "-c:a", "aac",
+                 "-output_ts_offset", start, tmp_path / "film.ts")
+    assert run("film.ts", f"s.{kind}", "--segment", 1).code == 0
+    files = [tmp_path / f"s-{name}.{kind}" for name in ("000000", "000001", "000002")]
+    assert sorted(tmp_path.glob("s-*")) == files and check_segments(files, 1) == 75
+    assert [frames_of(file) for file in files] == [25, 25, 25]
+    heard = [packet for file in files for packet in times_of(file, "a")[1]]
+    assert len(heard) == len(times_of(tmp_path / "film.ts", "a")[1])
+    assert not [packet for packet in heard if "D" in packet["flags"]] # none that an edit list hides
+    if sound:
+        assert first_distance(files[0]) == pytest.approx(first_distance(tmp_path / "film.ts"), abs=0.002)
+
+
+def test_segments_from_a_start_on(run, tmp_path):
+    """They are counted from the first frame behind it, also where that comes long after; the first begins where
+    it was asked for."""
+    film = tmp_path / "film.mkv"
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=6", "-vf", r"select=lt(n\,25)+gte(n\,85)",
+                 tools.SYNC, "vfr", *tools.X264, film)
+    assert run(film, "s.mkv", "--segment", 1, "--start", 1).code == 0
+    files = [tmp_path / f"s-{name}.mkv" for name in ("000000", "000001", "000002")]
+    assert sorted(tmp_path.glob("s-*")) == files and check_segments(files[1:], 1) == 40
+    assert [frames_of(file) for file in files] == [25, 25, 15] and times_of(files[0], "v")[0][0] == 2.4
 
 
 def test_segments_replace_nothing(run, tmp_path, clips):

@@ -157,6 +157,8 @@ static enum status describe_video(struct sluice_job *job, const struct slot *slo
         .time_base = video->time_base,
         .frame_rate = av_guess_frame_rate(job->source->format, video, NULL),
         .shift = start == AV_NOPTS_VALUE ? 0 : start,
+        .begin = source_begin_us(job->source,
+                                 av_rescale_q(first->pts, video->time_base, AV_TIME_BASE_Q)),
         .end = end_of_output(job, first),
         .watch = {note_written, &job->watch},
         .is_late = has_waited_too_long,

@@ -426,6 +426,18 @@ static bool is_cut(const struct source *source)
     return size >= 0 && last && last->pos + last->size > size;
 }
 
+int64_t source_begin_us(const struct source *source, int64_t first_us)
+{
+    const int64_t longest_delay_us = 100000;
+    int64_t begin = source->format->start_time;
+    if (source->start != AV_NOPTS_VALUE)
+        return source->start;
+    if (begin == AV_NOPTS_VALUE || first_us < begin)
+        return first_us;
+    bool delay = begin < 0 && begin >= -longest_delay_us && first_us >= 0;
+    return delay ? 0 : begin;
+}
+
 bool source_is_empty(const struct source *source)
 {
     return source->io && !input_io_has_data(source->io);

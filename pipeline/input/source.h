@@ -117,6 +117,12 @@ enum status source_read(struct source *source, struct packet **packet);
 // Thread-safety: the reading thread.
 enum status source_seek(struct source *source, int64_t at_us);
 
+// Where an output of this source begins, in microseconds of the source's clock: at --start, if there
+// is one, else with the first frame of the video (`first_us`) or the stream that begins before it.
+// Sound that begins a little below zero beside a picture that does not is an encoder's delay, which
+// players skip: the source begins at zero then.
+int64_t source_begin_us(const struct source *source, int64_t first_us);
+
 // Take AAC's configuration from a packet: containers other than MPEG-TS want it ahead of the
 // packets, and MPEG-TS has it in them only. source_is_probed(): no stream lacks it.
 enum status source_probe(struct source *source, const AVPacket *packet);

@@ -54,6 +54,7 @@ struct sink_video {
     AVRational time_base;          // of frames
     AVRational frame_rate;         // {0}: unknown
     int64_t shift;                 // microseconds by which timestamps move back
+    int64_t begin;                 // where the output begins, before the shift
     int64_t end;                   // where the video ends before its input does, before the shift
     bool has_siblings;             // there are other sinks, which nothing may hold up
     bool silent;                   // another sink logs what is true of all

@@ -101,6 +101,7 @@ static enum status describe(const struct encode_sink *self, AVCodecParameters **
         .global_header = context->flags & AV_CODEC_FLAG_GLOBAL_HEADER,
         .first = self->video.first,
         .shift = self->whole.container ? shift_of_part(self) : self->video.shift,
+        .begin = self->video.begin,
         .end = self->video.end,
         .rotated = !rotation_is_none(self->converter.rotation),
         .alone = self->whole.container,

@@ -1,6 +1,7 @@
 // Transport to segments: a series of files, named by time. Each begins with a key frame, at
 // multiples of the length or where the video changes, and holds the other streams' packets of its
-// time.
+// time. Time is counted from the first frame, wherever the source's clock begins; other streams'
+// packets before that are in the first segment.
 //
 // A full disk does not end a live recording: the segment is closed as it is, and the next begins at
 // a key frame once there is room. Packets meanwhile are missing, and counted.
@@ -26,8 +27,10 @@ enum { ROOM_SHARE = 16, ROOM_MAX = 64 << 20 };
 struct segments {
     struct transport base;
     struct muxer_streams streams; // owned
-    int64_t key_due_us; // where the next segment is to begin; of the thread that pushes video
-    int64_t due_us, origin_us;
+    int64_t key_due_us; // where the next segment is to begin; INT64_MIN: there was no frame yet; of
+                        // the thread that pushes video
+    int64_t origin_us;  // of the first packet of video; INT64_MIN: there was none yet
+    int64_t due_us;     // where the next segment is to begin
     struct packet *held[MAX_HELD]; // packets of other streams, until the video of their time
                                    // decides the segment
     int helds;
@@ -94,11 +97,12 @@ static enum status name_segment(struct segments *self, int64_t wall_s, int64_t m
     return *name ? STATUS_OK : STATUS_MEMORY;
 }
 
-static enum status begin_segment(struct segments *self, int64_t pts_us)
+// Begin a segment that lies at `media_us` behind the first frame.
+static enum status begin_segment(struct segments *self, int64_t media_us)
 {
     int64_t wall_s = self->streams.live ? (int64_t)time(NULL) : -1;
     char *name = NULL;
-    enum status status = name_segment(self, wall_s, pts_us - self->origin_us, &name);
+    enum status status = name_segment(self, wall_s, media_us, &name);
     if (!status)
         status = transport_begin(&self->base, name, &self->streams);
     self->base.files += !status;
@@ -110,12 +114,11 @@ static enum status begin_segment(struct segments *self, int64_t pts_us)
 static enum status open_segments(struct transport *transport, const struct muxer_streams *streams)
 {
     struct segments *self = segments_of(transport);
-    self->origin_us = streams->shift;
-    self->video_us = self->since_us = INT64_MIN;
-    self->key_due_us = self->due_us = streams->shift + transport->request.destination->segment_us;
+    self->origin_us = self->key_due_us = self->video_us = self->since_us = INT64_MIN;
     enum status status = muxer_streams_copy(streams, &self->streams);
+    self->streams.shift = streams->begin;
     if (!status)
-        status = begin_segment(self, streams->shift);
+        status = begin_segment(self, 0);
     return status ? status : transport_note_accepted(transport, streams);
 }
 
@@ -127,6 +130,16 @@ static int64_t due_after(int64_t due_us, int64_t length_us, int64_t pts_us)
         return due_us;
     return pts_us > INT64_MAX - length_us ? INT64_MAX
                                           : pts_us - (pts_us - due_us) % length_us + length_us;
+}
+
+// Count time from the first packet of video, by the encoder's clock: where that is coarser than the
+// source's, the packets of key frames would else come a little before they are due.
+static void note_origin(struct segments *self, int64_t pts_us)
+{
+    if (self->origin_us != INT64_MIN)
+        return;
+    self->origin_us = pts_us;
+    self->due_us = due_after(pts_us, self->base.request.destination->segment_us, pts_us);
 }
 
 // Account for packets written: they are on the disk, or lost.
@@ -149,7 +162,7 @@ static enum status next_segment(struct segments *self, int64_t pts_us)
     self->next_due = false;
     self->due_us = due_after(self->due_us, self->base.request.destination->segment_us, pts_us);
     self->streams.shift = pts_us;
-    return begin_segment(self, pts_us);
+    return begin_segment(self, pts_us - self->origin_us);
 }
 
 // ---- packets ----
@@ -272,7 +285,7 @@ static enum status come_back(struct segments *self, int64_t pts_us)
     self->awaits_key = self->next_due = false;
     self->due_us = due_after(self->due_us, self->base.request.destination->segment_us, pts_us);
     self->streams.shift = self->since_us = pts_us;
-    enum status status = begin_segment(self, pts_us);
+    enum status status = begin_segment(self, pts_us - self->origin_us);
     if (!status)
         log_print(self->base.request.log, LOG_WARNING, "%s goes on after %.1f s",
                   self->base.request.destination->shown,
@@ -286,6 +299,7 @@ static enum status come_back(struct segments *self, int64_t pts_us)
 
 static enum status write_video(struct segments *self, struct packet *packet)
 {
+    note_origin(self, packet->pts_us);
     enum status status =
         self->awaits_key ? come_back(self, packet->pts_us) : begin_due(self, packet);
     if (!status)
@@ -319,9 +333,9 @@ static void change_segments(struct transport *transport, struct muxer_streams *s
 static bool is_key_due(struct transport *transport, int64_t pts_us)
 {
     struct segments *self = segments_of(transport);
-    bool due = pts_us >= self->key_due_us;
-    self->key_due_us =
-        due_after(self->key_due_us, transport->request.destination->segment_us, pts_us);
+    bool first = self->key_due_us == INT64_MIN, due = !first && pts_us >= self->key_due_us;
+    self->key_due_us = due_after(first ? pts_us : self->key_due_us,
+                                 transport->request.destination->segment_us, pts_us);
     return due;
 }
 
