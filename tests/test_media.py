@@ -388,6 +388,38 @@ def test_sound_and_picture_stay_in_step_in_any_container(name, suffix, clips, tm
         assert now - starts[1][0] == pytest.approx(was - starts[0][0], abs=0.03)
 
 
+def heard(file):
+    """The packets of sound that players do not skip."""
+    return [packet for packet in tools.probe(file, "-select_streams", "a", "-show_packets")["packets"]
+            if "D" not in packet["flags"]]
+
+
+@pytest.mark.parametrize("output", ["out.mkv", "out.mp4", "out.mov", "out.ts"])
+def test_nothing_is_hidden_of_a_clock_that_begins_below_zero(output, tmp_path):
+    """MPEG-TS whose clock comes to its end and wraps. What is below zero in MP4 is skipped."""
+    source, target = tmp_path / "early.ts", tmp_path / output
+    tools.ffmpeg(*tools.VIDEO, *tools.SOUND, *tools.X264, "-c:a", "aac", "-output_ts_offset", 95441.3, source)
+    before = streams_and_packets(source)["streams"]
+    assert float(before[0]["start_time"]) < -0.9
+    tools.sluice_whole("-q", "--preset", "ultrafast", source, target)
+    assert len(tools.decode_hashes(target)) == 50 and len(heard(target)) == len(heard(source))
+    assert len(tools.decode_hashes(target, "0:a:0")) == len(tools.decode_hashes(source, "0:a:0"))
+    was, now = ([packet_times(s)[0] for s in streams] for streams in (before, streams_and_packets(target)["streams"]))
+    assert now[1] - now[0] == pytest.approx(was[1] - was[0], abs=0.002)
+
+
+@pytest.mark.parametrize("name", ["film.mp4", "sound.webm", "opus.webm"])
+def test_an_encoders_delay_stays_ahead_of_the_beginning(name, clips, tmp_path):
+    """Sound that is there for the decoder only, below zero; a picture at zero or above stays where it is."""
+    source = clips[name] if name != "opus.webm" else tmp_path / name
+    if name == "opus.webm":
+        tools.ffmpeg(*tools.VIDEO, *tools.SOUND, "-c:v", "libvpx", "-deadline", "realtime", "-c:a", "libopus", source)
+    tools.sluice_whole("-q", "--preset", "ultrafast", source, tmp_path / "out.mp4")
+    was, now = (streams_and_packets(file)["streams"] for file in (source, tmp_path / "out.mp4"))
+    for k in range(2):
+        assert packet_times(now[k])[0] == pytest.approx(packet_times(was[k])[0], abs=0.002), k
+
+
 def test_a_stream_that_restarts_its_clock_plays_on(clips, tmp_path):
     """Two recordings joined byte for byte: 0.8 s of video, not 0.4 s and a burst."""
     output = tmp_path / "out.mkv"

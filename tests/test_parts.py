@@ -29,6 +29,7 @@ FILMS = {
     "vfr.mp4": [*TEST, *UNEVEN, *X264, "-g", "15", "-bf", "2"],
     "late.ts": [*TEST, *TONE, *X264, "-g", "25", "-bf", "2", "-c:a", "aac", "-output_ts_offset", "7.3"],
     "late.mp4": [*TEST, *TONE, *X264, "-g", "25", "-bf", "2", "-c:a", "aac", "-output_ts_offset", "3"],
+    "below.ts": [*TEST, *TONE, *X264, "-g", "25", "-bf", "2", "-c:a", "aac", "-output_ts_offset", "95439.3"], # it wraps
     "fragments.mp4": [*TEST, *X264, "-g", "12", "-movflags", "frag_keyframe+empty_moov"],
     "two.ts": [*TEST, "-c:v", "mpeg2video", "-g", "12", "-bf", "2"],
     "four.avi": [*TEST, "-c:v", "mpeg4", "-g", "12", "-bf", "2"],
@@ -113,7 +114,8 @@ def test_parts_have_the_frames_of_the_whole(run, tmp_path, film, name, parts):
         assert audit.code == 0, audit.stderr
 
 
-@pytest.mark.parametrize("name", ["b.mp4", "vfr.mp4", "late.ts", "late.mp4", "film.mkv", "rotated.mp4", "hdr.mkv"])
+@pytest.mark.parametrize("name", ["b.mp4", "vfr.mp4", "late.ts", "below.ts", "late.mp4", "film.mkv", "rotated.mp4",
+                                  "hdr.mkv"])
 def test_a_joined_film_is_the_undivided_one(run, tmp_path, film, name):
     """Frames, times and ledger by an encoder without loss; sound, subtitles, chapters and tags once and whole."""
     source = film(name)
@@ -139,19 +141,21 @@ def test_a_joined_film_is_the_undivided_one(run, tmp_path, film, name):
     assert found["streams"] == found["copied"] == len(others)
 
 
-@pytest.mark.parametrize("container", ["mp4", "ts"])
-def test_x264_in_parts_is_without_seams(run, tmp_path, film, container):
+@pytest.mark.parametrize("name, container", [("b.mp4", "mp4"), ("b.mp4", "ts"), ("below.ts", "mp4")])
+def test_x264_in_parts_is_without_seams(run, tmp_path, film, name, container):
     """Times of decoding rise over the seams, and a player finds every frame at its time."""
     out, whole = f"out.{container}", f"whole.{container}"
     options = ["-c:v", "libx264", "--preset", "veryfast", "--crf", "0", "-f", "null"]
-    make_parts(run, film("b.mp4"), out, 4, *options)
+    make_parts(run, film(name), out, 4, *options)
     joined(run, out)
-    assert run(film("b.mp4"), whole, *options, "-q").code == 0
-    assert frames(tmp_path / out) == frames(tmp_path / whole)
+    assert run(film(name), whole, *options, "-q").code == 0
+    assert frames(tmp_path / out) == frames(tmp_path / whole) and len(frames(tmp_path / out)) == 150
     rows = tools.probe(tmp_path / out, "-select_streams", "v", "-show_entries", "packet=pts,dts,duration")["packets"]
     times = [row["dts"] for row in rows]
     assert times == sorted(set(times)) and all(row["dts"] <= row["pts"] for row in rows)
     assert packets(tmp_path / out, "0:a") == packets(tmp_path / whole, "0:a")
+    audit = run("audit", out, "--samples", "0")
+    assert audit.code == 0, audit.stderr
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -134,12 +134,12 @@ static enum status keep_first_props(struct sluice_job *job, const struct slot *s
 static enum status describe_video(struct sluice_job *job, const struct slot *slot)
 {
     AVStream *video = source_video(job->source);
-    int64_t start = job->source->start;
     job->described = format_describe(job->source->format);
     enum status status = keep_first_props(job, slot);
     if (status || !job->described)
         return STATUS_MEMORY;
     AVFrame *first = job->first_props[0];
+    int64_t first_us = av_rescale_q(first->pts, video->time_base, AV_TIME_BASE_Q);
     if (job->whole_width) {
         first->width = job->whole_width;
         first->height = job->whole_height;
@@ -156,9 +156,8 @@ static enum status describe_video(struct sluice_job *job, const struct slot *slo
         .tee = job->first_props + 1,
         .time_base = video->time_base,
         .frame_rate = av_guess_frame_rate(job->source->format, video, NULL),
-        .shift = start == AV_NOPTS_VALUE ? 0 : start,
-        .begin = source_begin_us(job->source,
-                                 av_rescale_q(first->pts, video->time_base, AV_TIME_BASE_Q)),
+        .shift = source_shift_us(job->source, first_us),
+        .begin = source_begin_us(job->source, first_us),
         .end = end_of_output(job, first),
         .watch = {note_written, &job->watch},
         .is_late = has_waited_too_long,

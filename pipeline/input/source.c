@@ -438,6 +438,12 @@ int64_t source_begin_us(const struct source *source, int64_t first_us)
     return delay ? 0 : begin;
 }
 
+int64_t source_shift_us(const struct source *source, int64_t first_us)
+{
+    int64_t begin = source_begin_us(source, first_us);
+    return source->start != AV_NOPTS_VALUE || begin < 0 ? begin : 0;
+}
+
 bool source_is_empty(const struct source *source)
 {
     return source->io && !input_io_has_data(source->io);

@@ -123,6 +123,10 @@ enum status source_seek(struct source *source, int64_t at_us);
 // players skip: the source begins at zero then.
 int64_t source_begin_us(const struct source *source, int64_t first_us);
 
+// By how much the timestamps of such an output move back, in microseconds: by --start, and from below
+// zero, where MP4 hides what is there; else 0, the clock stays the source's.
+int64_t source_shift_us(const struct source *source, int64_t first_us);
+
 // Take AAC's configuration from a packet: containers other than MPEG-TS want it ahead of the
 // packets, and MPEG-TS has it in them only. source_is_probed(): no stream lacks it.
 enum status source_probe(struct source *source, const AVPacket *packet);

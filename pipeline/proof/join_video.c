@@ -135,6 +135,8 @@ static enum status make_options(const struct joining *join, AVDictionary **to)
 static enum status begin_muxer(struct joining *join)
 {
     const json_t *video = json_object_get(join->made->end, "video");
+    int64_t first_us =
+        av_rescale_q(join->first->pts, source_video(join->source)->time_base, AV_TIME_BASE_Q);
     struct muxer_streams streams = {
         .name = join->source->name,
         .from = join->described,
@@ -144,6 +146,8 @@ static enum status begin_muxer(struct joining *join)
         .frame_rate = join->frame_rate,
         .global_header = json_is_true(json_object_get(video, "global_header")),
         .first = join->first,
+        .begin = source_begin_us(join->source, first_us),
+        .shift = source_shift_us(join->source, first_us),
         .end = INT64_MAX,
         .rotated = json_is_true(json_object_get(video, "rotated")),
     };
