@@ -92,6 +92,44 @@ def test_a_hole_in_a_transport_stream_is_damage_and_not_its_end(run, tmp_path):
     assert "1 packet came damaged" in result.stderr and "breaks off" not in result.stderr, result.stderr
 
 
+def stamped(ticks, mark):
+    """A timestamp as the header of a PES packet has it (ISO/IEC 13818-1, 2.4.3.6)."""
+    return bytes([mark << 4 | (ticks >> 30 & 7) << 1 | 1, ticks >> 22 & 255, (ticks >> 15 & 127) << 1 | 1,
+                  ticks >> 7 & 255, (ticks & 127) << 1 | 1])
+
+
+def stamp_of(data):
+    return (data[0] >> 1 & 7) << 30 | data[1] << 22 | data[2] >> 1 << 15 | data[3] << 7 | data[4] >> 1
+
+
+def stamps_of(data, pid):
+    """Where in a transport stream pictures of this PID have their two timestamps, ten bytes each."""
+    for at in range(0, len(data), SIZE):
+        begins = (data[at + 1] << 8 | data[at + 2]) & 0x5fff == 0x4000 | pid
+        header = at + 4 + (1 + data[at + 4] if data[at + 3] & 0x20 else 0)
+        if begins and data[header + 7] >> 6 == 3:
+            yield header + 9
+
+
+@pytest.mark.parametrize("suffix", [".mkv", ".mp4", ".ts"])
+def test_a_copied_packet_to_be_shown_before_it_is_decoded_costs_nothing(run, tmp_path, suffix):
+    """It is shown when it is decoded, and the packets around it keep their times."""
+    film, bad = tmp_path / "film.ts", tmp_path / "bad.ts"
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=160x120:rate=25:duration=2", "-map", "0", "-map", "0",
+                 *ENCODERS["mpeg2"], film)
+    data = bytearray(film.read_bytes())
+    at = list(stamps_of(data, 0x101))[11]
+    dts = stamp_of(data[at + 5:])
+    data[at:at + 5] = stamped(dts - 9000, 3)
+    bad.write_bytes(data)
+    assert run(bad, f"out{suffix}").code == 0
+    told = [tools.probe(file, "-select_streams", "v:1", "-show_packets", "-show_entries", "packet=pts_time,dts_time")
+            for file in (film, tmp_path / f"out{suffix}")]
+    was, now = ([float(packet["pts_time"]) for packet in one["packets"]] for one in told)
+    moved = [1 for one, two in zip(was, now) if abs((one - was[0]) - (two - now[0])) > 0.002]
+    assert len(was) == len(now) == 50 and len(moved) == 1
+
+
 @pytest.mark.parametrize("width,height", [(320, 240), (640, 480)])  # larger ones are read without a copy
 @pytest.mark.parametrize("suffix", [".y4m", ".gray"])
 def test_a_file_that_becomes_shorter_while_it_is_read_is_cut(tmp_path, suffix, width, height):

@@ -162,17 +162,17 @@ enum status muxer_failed(struct muxer *muxer, int error, const char *what)
     return check_failed(muxer->log, STATUS_OUTPUT, error, "%s: %s", muxer->name, what);
 }
 
-// Make decoding times grow, as most containers want: those of damaged sources may not.
+// Make decoding times grow, as most containers want, and none come behind the time of showing, which
+// all refuse: in damaged sources both happen.
 static void fix_dts(const struct muxer *muxer, AVPacket *packet, struct route *route)
 {
     bool strict = !(muxer->format->oformat->flags & AVFMT_TS_NONSTRICT);
     if (muxer->format->oformat->flags & AVFMT_NOTIMESTAMPS || packet->dts == AV_NOPTS_VALUE)
         return;
-    if (route->last_dts != AV_NOPTS_VALUE && packet->dts < route->last_dts + strict) {
+    if (route->last_dts != AV_NOPTS_VALUE && packet->dts < route->last_dts + strict)
         packet->dts = route->last_dts + strict;
-        if (packet->pts != AV_NOPTS_VALUE && packet->pts < packet->dts)
-            packet->pts = packet->dts;
-    }
+    if (packet->pts != AV_NOPTS_VALUE && packet->pts < packet->dts)
+        packet->pts = packet->dts;
     route->last_dts = packet->dts;
 }
 
