@@ -319,6 +319,29 @@ def test_attachments_come_along(extra, message, clips, tmp_path):
     assert found.get(extra) == message
 
 
+def track_of(folder, number):
+    """A stream of a DASH presentation, as one file."""
+    parts = [folder / f"init-stream{number}.m4s", *sorted(folder.glob(f"chunk-stream{number}-*.m4s"))]
+    whole = folder / f"track{number}.mp4"
+    whole.write_bytes(b"".join(part.read_bytes() for part in parts))
+    return whole
+
+
+@pytest.mark.parametrize("codec", ["aac", "mp2", "ac3"])
+@pytest.mark.parametrize("name, options", [("out.mpd", []), ("out.m3u8", ["--option", "hls_segment_type=fmp4"])],
+                         ids=["dash", "hls"])
+def test_sound_of_a_transport_stream_goes_into_playlists_of_mp4(name, options, codec, tmp_path):
+    """MPEG-TS has tags of its own, and AAC with headers that MP4 does not take."""
+    source = tmp_path / "in.ts"
+    tools.ffmpeg(*tools.VIDEO, *tools.SOUND, *tools.X264, "-c:a", codec, source)
+    tools.sluice_whole("-q", source, tmp_path / name, *options)
+    picture, sound = [track_of(tmp_path, k) for k in range(2)] if name == "out.mpd" else [tmp_path / name] * 2
+    assert len(tools.decode_hashes(picture)) == 50
+    told = [tools.probe(file, "-select_streams", "a", "-show_packets")["packets"] for file in (source, sound)]
+    assert len(told[0]) == len(told[1])
+    assert codec == "mp2" or tools.decode_hashes(sound, "0:a:0") == tools.decode_hashes(source, "0:a:0")
+
+
 # ---- a lossless way there and back ----
 
 
@@ -336,7 +359,7 @@ KEPT = [(encoder, ".mkv") for encoder in SOUNDS] + [("g722", ".mov"), ("adpcm_ya
                                                      ("pcm_mulaw", ".avi"), ("aac", ".avi"),
                                                      ("aac", ".ts")]
 LOST = [("pcm_mulaw", ".ts"), ("pcm_mulaw", ".m3u8"), ("flac", ".ts"), ("pcm_mulaw", ".mp4"),
-        ("libgsm_ms", ".webm")]
+        ("aac", ".mpd"), ("libgsm_ms", ".webm")]
 
 
 @pytest.mark.parametrize("encoder, suffix", KEPT + LOST)

@@ -121,6 +121,14 @@ static enum status set_options(const struct muxer *muxer, AVDictionary **options
     return error < 0 ? STATUS_MEMORY : STATUS_OK;
 }
 
+// True if the container, with these options, wants AAC without ADTS headers.
+static bool wants_bare_aac(const struct muxer_quirks *quirks, const AVDictionary *options)
+{
+    const char *key = quirks->bare_aac_with.key;
+    const AVDictionaryEntry *given = key ? av_dict_get(options, key, NULL, 0) : NULL;
+    return quirks->bare_aac || (given && !strcmp(given->value, quirks->bare_aac_with.value));
+}
+
 enum status muxer_begin(struct muxer *muxer, AVDictionary **options)
 {
     assert(muxer->route && !muxer->begun);
@@ -132,6 +140,8 @@ enum status muxer_begin(struct muxer *muxer, AVDictionary **options)
         muxer->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;
     enum status status =
         destination_is_playlist(destination) ? prepare_playlist(muxer, *options) : STATUS_OK;
+    if (!status && wants_bare_aac(destination->quirks, *options))
+        status = muxer_strip_aac(muxer);
     if (!status)
         status = set_options(muxer, options);
     if (status)

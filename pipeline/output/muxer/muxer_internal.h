@@ -35,6 +35,9 @@ struct muxer {
     _Atomic int64_t sent_bytes;           // to an address
 };
 
+// Take the ADTS headers off AAC that is copied. Between muxer_add_streams() and the header.
+enum status muxer_strip_aac(struct muxer *muxer);
+
 // Note that a call failed, and log why: the file system's error, if it was that. For a connection
 // muxer_error() keeps the reason, nothing is logged, and it is STATUS_EOF.
 enum status muxer_failed(struct muxer *muxer, int error, const char *what);

@@ -44,11 +44,12 @@ static const struct muxer_quirks quirks[] = {
         .mpegts_names = true,
         .numbers_segments = true,
         .segment_time = "hls_time",
+        .bare_aac_with = {"hls_segment_type", "fmp4"},
         .option = {{MUXER_WHEN_LIVE, "hls_list_size", "6"},
                    {MUXER_WHEN_LIVE, "hls_flags", "delete_segments"},
                    {MUXER_WHEN_FILM, "hls_list_size", "0"}},
     },
-    {.containers = "dash", .segment_time = "seg_duration"},
+    {.containers = "dash", .inner = "mp4", .bare_aac = true, .segment_time = "seg_duration"},
     {
         .containers = "image2",
         .one_stream = true,

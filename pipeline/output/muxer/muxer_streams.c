@@ -106,8 +106,10 @@ static enum status container_takes(const struct muxer *muxer, const AVStream *st
     if (named && !mpegts_has_name(id, muxer->name))
         return STATUS_OK;
     if (container->flags & AVFMT_NOFILE) {
+        const AVOutputFormat *inner =
+            quirks->inner ? av_guess_format(quirks->inner, NULL, NULL) : NULL;
         *takes = type == AVMEDIA_TYPE_AUDIO && has_default_codec(container, type);
-        return STATUS_OK;
+        return *takes && inner ? header_takes(inner, stream, takes) : STATUS_OK;
     }
     int known = avformat_query_codec(container, id, FF_COMPLIANCE_NORMAL);
     bool tried = named || (quirks->header_decides && type != AVMEDIA_TYPE_DATA) || known == 1 ||
@@ -117,11 +119,13 @@ static enum status container_takes(const struct muxer *muxer, const AVStream *st
 
 // ---- streams that are copied ----
 
-// The source's tag for the codec, if the container knows it; 0: the muxer finds its own.
-static uint32_t fitting_tag(const AVOutputFormat *container, const AVCodecParameters *about)
+// The source's tag for the codec, if the container knows it; 0: the muxer finds its own. Playlists
+// have no table of tags; the muxers of their segments do, and refuse what is not in it.
+static uint32_t fitting_tag(const struct muxer *muxer, const AVCodecParameters *about)
 {
+    const AVOutputFormat *container = muxer->format->oformat;
     if (!container->codec_tag)
-        return about->codec_tag;
+        return destination_is_playlist(muxer->destination) ? 0 : about->codec_tag;
     return av_codec_get_id(container->codec_tag, about->codec_tag) == about->codec_id
                ? about->codec_tag
                : 0;
@@ -145,7 +149,7 @@ static enum status copy_stream(struct muxer *muxer, const AVStream *from, struct
     if (!to || avcodec_parameters_copy(to->codecpar, from->codecpar) < 0 ||
         stream_data_copy(to, from) < 0 || av_dict_copy(&to->metadata, from->metadata, 0) < 0)
         return STATUS_MEMORY;
-    to->codecpar->codec_tag = fitting_tag(muxer->format->oformat, from->codecpar);
+    to->codecpar->codec_tag = fitting_tag(muxer, from->codecpar);
     to->time_base = from->time_base;
     to->disposition = from->disposition;
     to->sample_aspect_ratio = from->sample_aspect_ratio;
@@ -153,8 +157,19 @@ static enum status copy_stream(struct muxer *muxer, const AVStream *from, struct
     to->r_frame_rate = from->r_frame_rate;
     route->stream = to->index;
     route->copied = true;
-    bool strip = to->codecpar->codec_id == AV_CODEC_ID_AAC && muxer->destination->quirks->bare_aac;
-    return strip ? add_filter(to, "aac_adtstoasc", route) : STATUS_OK;
+    return STATUS_OK;
+}
+
+enum status muxer_strip_aac(struct muxer *muxer)
+{
+    enum status status = STATUS_OK;
+    for (unsigned k = 0; k < muxer->routes && !status; k++) {
+        struct route *route = &muxer->route[k];
+        const AVStream *to = route->copied ? muxer->format->streams[route->stream] : NULL;
+        if (to && to->codecpar->codec_id == AV_CODEC_ID_AAC)
+            status = add_filter(to, "aac_adtstoasc", route);
+    }
+    return status;
 }
 
 // ---- the filtered stream ----
@@ -249,7 +264,7 @@ static enum status add_video(struct muxer *muxer, const struct muxer_streams *st
     if (!to || avcodec_parameters_copy(to->codecpar, streams->codec) < 0 ||
         av_dict_copy(&to->metadata, from->metadata, 0) < 0 || forget_tags(to) < 0)
         return STATUS_MEMORY;
-    to->codecpar->codec_tag = fitting_tag(muxer->format->oformat, streams->codec);
+    to->codecpar->codec_tag = fitting_tag(muxer, streams->codec);
     to->time_base = streams->time_base;
     to->avg_frame_rate = streams->frame_rate;
     to->sample_aspect_ratio = streams->codec->sample_aspect_ratio;
