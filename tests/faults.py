@@ -68,6 +68,7 @@ JOBS = {
                     "--json", "j.json", "--trace", "t.json", "--journal", "c.jsonl"],
                    random=("j.json", "t.json", "c.jsonl")),
     "shard": Job(["clip.mkv", "o.mp4", "--shard", "1/2"], random=("manifest",), keeps=True),
+    "shard-again": Job(["clip.mkv", "o.mp4", "--shard", "2/3", "--repeatable"], random=("manifest",), keeps=True),
     "jobs": Job(["clip.mkv", "o.mp4", "--jobs", "2"], random=("manifest",), keeps=True),
     "join": Job(["join", "o.mp4"], before=[["clip.mkv", "o.mp4", "--shard", f"{k}/2"] for k in (1, 2)],
                 random=("manifest",)),

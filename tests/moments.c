@@ -5,11 +5,15 @@
 //   HANG_AT=N   lets the N-th opening of the file HANG_FILE take four seconds, and makes the file
 //               HANG_MARK then; O_PATH opens nothing
 //   LINGER      lets each renaming take a second longer, when it is done
+//   FAIL_AT=N   fails read() with EIO where it would give byte N of a file that FAIL_FILE is in the
+//               name of, as a bad sector does
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,4 +95,28 @@ int open64(const char *name, int flags, ...)
     mode_t mode = va_arg(rest, mode_t);
     va_end(rest);
     return slow_open("open64", name, flags, mode);
+}
+
+static int has_name(int fd, const char *part)
+{
+    char link[64], name[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, name, sizeof name - 1);
+    name[length > 0 ? length : 0] = '\0';
+    return strstr(name, part) != NULL;
+}
+
+ssize_t read(int fd, void *to, size_t size)
+{
+    ssize_t (*real)(int, void *, size_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "read");
+    const char *file = getenv("FAIL_FILE"), *where = getenv("FAIL_AT");
+    if (file && where && has_name(fd, file)) {
+        off_t at = lseek(fd, 0, SEEK_CUR), bad = atol(where);
+        if (at <= bad && bad < at + (off_t)size) {
+            errno = EIO;
+            return -1;
+        }
+    }
+    return real(fd, to, size);
 }

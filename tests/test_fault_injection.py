@@ -3,6 +3,7 @@ the program is killed: tests/faults.py and tests/kills.py, a share of what they 
 
 import errno
 import functools
+import json
 import platform
 import random
 import re
@@ -145,6 +146,30 @@ def test_a_source_that_breaks_off_is_told(program, name):
     for n in numbers[len(numbers) // 3::len(numbers) // 9]:
         which, outcome, wrong = campaign.one((name, "libav", n))
         assert not wrong, f"{which}: {wrong}\n{outcome.said}"
+
+
+def test_a_part_behind_the_place_where_its_source_breaks_off_tells_of_it(program):
+    """It has no frames, and was taken for one that should have none, exit code 0."""
+    campaign = faults.Campaign(program, ["shard-again"], every=True, share=None, seed=1, workers=2)
+    counted, codes = campaign.count("shard-again", "libav"), []
+    places = faults.places_in_code(program.sluice, counted.log)
+    whole = ends_of_manifest(counted)
+    numbers = [n for n, place in enumerate(places, 1) if place == "read_past_holes"]
+    for n in numbers[len(numbers) // 2:]:  # those before find the cuts
+        which, outcome, wrong = campaign.one(("shard-again", "libav", n))
+        made = ends_of_manifest(outcome)
+        if made and made[0] == whole[0]:  # it was cut where the others are
+            frames, truncated = made[1]["frames"], made[1]["truncated"]
+            assert not wrong and outcome.code == (3 if truncated else 0), f"{which}: {wrong}\n{outcome.said}"
+            assert truncated or frames == 4, which
+            codes.append((outcome.code, frames))
+    assert {(3, 0), (3, 3)} < set(codes)
+
+
+def ends_of_manifest(outcome):
+    """The first line and the last of the part's manifest, if it was made."""
+    lines = [data.splitlines() for name, data in outcome.files.items() if name.endswith("manifest")]
+    return [json.loads(lines[0][k]) for k in (0, -1)] if lines else None
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EACCES])

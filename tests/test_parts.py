@@ -601,6 +601,42 @@ def test_a_part_that_is_stopped_while_it_is_opened(tmp_path, film, moments, name
     assert opening > 2 and running.returncode == 0, running.stderr.read()
 
 
+def failing(moments, file, at):
+    """The environment of a run to which a byte of a file is a bad sector."""
+    return {"LD_PRELOAD": moments, "FAIL_FILE": str(file), "FAIL_AT": str(at)}
+
+
+@pytest.mark.parametrize("options", [[], ["--repeatable"]])
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".ts", ".y4m"])
+def test_a_part_is_not_made_of_what_cannot_be_read(run, tmp_path, moments, suffix, options):
+    """However much of the part was read; a demuxer may take it for the file's end. The next run makes it."""
+    source = tmp_path / f"large{suffix}"
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=4", "-pix_fmt", "yuv420p",
+                 *([] if suffix == ".y4m" else ["-c:v", "mpeg2video", "-q:v", "1", "-g", "10", "-bf", "2"]), source)
+    whole, size = run(source, "hash:whole.txt", "-q"), source.stat().st_size
+    assert whole.code == 0 and size > 700000
+    for percent in (25, 70):
+        codes = [run(source, "hash:out.txt", "--shard", f"{k}/2", "-q", *options,
+                     env=failing(moments, source, size * percent // 100)).code for k in (1, 2)]
+        assert 4 in codes and not set(codes) - {0, 4} and (codes == [4, 4] or not options)
+        assert [(tmp_path / f"out.txt.part-{k}-of-2").exists() for k in (1, 2)] == [code == 0 for code in codes]
+        assert make_parts(run, source, "hash:out.txt", 2, *options) == [0, 0]
+        assert joined(run, "hash:out.txt", "-y").code == 0
+        assert (tmp_path / "out.txt").read_text() == (tmp_path / "whole.txt").read_text()
+        for k in (1, 2):
+            shutil.rmtree(tmp_path / f"out.txt.part-{k}-of-2")
+
+
+def test_a_file_that_cannot_be_read_to_its_end_is_damage(run, tmp_path, moments):
+    """Of MPEG-TS the demuxer says that it was the end; and nothing that can be read is no empty file."""
+    source = tmp_path / "large.ts"
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=4", "-c:v", "mpeg2video", "-q:v", "1", source)
+    broken = run(source, "null:", env=failing(moments, source, source.stat().st_size // 2))
+    assert broken.code == 3, broken.stderr
+    broken = run(source, "null:", env=failing(moments, source, 0))
+    assert broken.code == 4 and "is empty" not in broken.stderr, broken.stderr
+
+
 def test_a_killed_part_is_none(run, tmp_path, film):
     running = subprocess.Popen([tools.SLUICE, film("b.mp4"), "out.mp4", "--shard", "1/2", "-f",
                                 "gaussian=60,gaussian=60", "--backend", "scalar"], cwd=tmp_path,

@@ -5,6 +5,7 @@
 #include <libavutil/cpu.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/queue.h"
 #include "pipeline/engine/config.h"
@@ -189,6 +190,24 @@ static enum status finish_output(struct sluice_job *job)
     return status;
 }
 
+// Check that a part has the frames that the file has. STATUS_INPUT, with a sentence: the file was
+// not read as it is; another run may read it, and would take a part that has its name for whole.
+// STATUS_AGAIN: damage leaves it in doubt.
+static enum status check_part(const struct sluice_job *job)
+{
+    int error = source_read_error(job->source);
+    if (!job->part)
+        return STATUS_OK;
+    if (source_is_torn(job->source))
+        return log_fail(&job->log, STATUS_INPUT,
+                        "%s became shorter while this part was made of it: the part is not kept",
+                        job->source->name);
+    if (error)
+        return log_fail(&job->log, STATUS_INPUT, "%s could not be read: %s; the part is not kept",
+                        job->source->name, strerror(error));
+    return job_part_is_doubtful(job) ? STATUS_AGAIN : STATUS_OK;
+}
+
 // Run the threads to their end and make the output whole. *left_alone: some still run.
 static enum status run_threads(struct sluice_job *job, bool *left_alone)
 {
@@ -206,12 +225,9 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
             report_writer_finish(job->report_writer, meter_now_ns() + stop_flush_ns);
         return status;
     }
-    if (job->part && source_is_torn(job->source))
-        return log_fail(&job->log, STATUS_INPUT,
-                        "%s became shorter while this part was made of it: the part is not kept",
-                        job->source->name);
-    if (job->part && job_part_is_doubtful(job))
-        return STATUS_AGAIN;
+    enum status checked = check_part(job);
+    if (checked)
+        return checked;
     status = finish_output(job);
     if (!status && !job->stop.asked)
         status = job_part_commit(job, job->sink);
@@ -236,7 +252,11 @@ static enum status run_empty(struct sluice_job *job)
     snapshot_finish(job->snapshot);
     report_writer_cancel(job->report_writer);
     close_sink(job, true);
-    return job_part_commit(job, NULL);
+    // Where no frame was seen nothing was read, and where one lay behind the part, not all.
+    bool ended = decode_saw_frames(job->decode) && !job->selection.complete;
+    job->truncated = source_is_torn(job->source) || (ended && source_is_truncated(job->source));
+    enum status status = check_part(job);
+    return status ? status : job_part_commit(job, NULL);
 }
 
 // The job is over, also for who waits to push a frame.

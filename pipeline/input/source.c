@@ -272,7 +272,7 @@ static enum status read_file(struct source *source, AVPacket *packet)
     if (error == AVERROR(ENOMEM))
         return STATUS_MEMORY;
     if (error == AVERROR_EOF) {
-        source->broken |= source->hole || has_shrunk(source);
+        source->broken |= source->hole || source_read_error(source) || has_shrunk(source);
         return STATUS_EOF;
     }
     if (error < 0) {
@@ -446,7 +446,7 @@ int64_t source_shift_us(const struct source *source, int64_t first_us)
 
 bool source_is_empty(const struct source *source)
 {
-    return source->io && !input_io_has_data(source->io);
+    return source->io && !input_io_has_data(source->io) && !input_io_error(source->io);
 }
 
 bool source_lacks_index(const struct source *source)
@@ -481,6 +481,11 @@ bool source_is_truncated(const struct source *source)
 bool source_is_torn(const struct source *source)
 {
     return source->raw && raw_is_torn(source->raw);
+}
+
+int source_read_error(const struct source *source)
+{
+    return source->io ? input_io_error(source->io) : 0;
 }
 
 int64_t source_frames(const struct source *source)

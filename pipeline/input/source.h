@@ -154,6 +154,10 @@ bool source_is_truncated(const struct source *source);
 // thread.
 bool source_is_torn(const struct source *source);
 
+// The error of the last read of the file that failed, a number of errno.h; 0: none did. Otherwise
+// than of a file that breaks off, there may be more frames than were read, or others. Any thread.
+int source_read_error(const struct source *source);
+
 // True if it plays in its own time: live, or at the pace of its clock.
 static inline bool source_is_live(const struct source *source)
 {

@@ -6,6 +6,7 @@
 #include <libavutil/error.h>
 #include <libavutil/mem.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,9 +20,10 @@ struct input_io {
     struct input_io_request request;
     AVIOContext *context;
     int fd;
-    int64_t size;  // at the beginning; -1: of what is no regular file
-    int64_t begin; // where reading began; -1: where there are no places
-    bool has_data; // something was read
+    int64_t size;     // at the beginning; -1: of what is no regular file
+    int64_t begin;    // where reading began; -1: where there are no places
+    bool has_data;    // something was read
+    atomic_int error; // of the last read that failed; 0: none did
 };
 
 // ---- reading ----
@@ -45,8 +47,10 @@ static int io_read(void *opaque, uint8_t *buffer, int size)
             return (int)got;
         if (got == 0)
             return AVERROR_EOF;
-        if (errno != EINTR && errno != EAGAIN)
+        if (errno != EINTR && errno != EAGAIN) {
+            input->error = errno;
             return AVERROR(errno);
+        }
     }
     return AVERROR_EXIT;
 }
@@ -168,4 +172,9 @@ bool input_io_has_shrunk(const struct input_io *input)
 bool input_io_has_data(const struct input_io *input)
 {
     return input->has_data;
+}
+
+int input_io_error(const struct input_io *input)
+{
+    return input->error;
 }

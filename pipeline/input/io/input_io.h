@@ -48,3 +48,7 @@ bool input_io_has_shrunk(const struct input_io *input);
 
 // True if anything was read until now.
 bool input_io_has_data(const struct input_io *input);
+
+// The error of the last read that failed, a number of errno.h; 0: none did. The demuxer may have
+// taken it for the end, or have passed over what it lacked. Any thread.
+int input_io_error(const struct input_io *input);

@@ -421,6 +421,10 @@ enum status cursor_first_frame(const struct source_request *source, const struct
         status = cursor_create(&request, &cursor);
     if (!status)
         status = cursor_go(cursor, INT64_MIN / 2);
+    int error = status == STATUS_EOF && reel->source ? source_read_error(reel->source) : 0;
+    if (error)
+        status = log_fail(log, STATUS_INPUT, "%s cannot be read: %s", reel->source->name,
+                          strerror(error));
     if (!status)
         *frame = av_frame_clone(cursor_frame(cursor));
     if (!status && !*frame)

@@ -39,6 +39,16 @@ static int64_t length_of(const struct source *source, int64_t frames)
     return av_rescale_q(frames, av_inv_q(rate), AV_TIME_BASE_Q);
 }
 
+// Check that no read failed: what follows would be missing, and the cuts lie elsewhere.
+static enum status check_reads(const struct cuts_request *request, const struct source *source)
+{
+    int error = source_read_error(source);
+    return error
+               ? log_fail(request->log, STATUS_INPUT, "%s cannot be read where it is to be cut: %s",
+                          source->name, strerror(error))
+               : STATUS_OK;
+}
+
 // Read all packets, for the length of the video, and whether its clock jumps.
 static enum status survey(struct search *search)
 {
@@ -59,8 +69,10 @@ static enum status survey(struct search *search)
     search->sequential |= source->clock.offset_us != 0;
     search->length_us =
         end_us > search->begin_us ? end_us - search->begin_us : length_of(source, frames);
+    if (status == STATUS_EOF)
+        status = check_reads(request, source);
     source_close(&source);
-    return status == STATUS_EOF ? STATUS_OK : status;
+    return status;
 }
 
 static enum status begin_search(const struct cuts_request *request, struct search *search)
@@ -291,6 +303,8 @@ enum status cuts_find(const struct cuts_request *request, struct part_span *span
         status = find_cut(&search, request->part + 1, &end);
     if (!status)
         status = find_seek(&search, &begin, &span->seek_us);
+    if (!status)
+        status = check_reads(request, search.reel->source);
     reel_destroy(&search.reel);
     if (status)
         return status;
