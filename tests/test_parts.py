@@ -637,6 +637,36 @@ def test_a_file_that_cannot_be_read_to_its_end_is_damage(run, tmp_path, moments)
     assert broken.code == 4 and "is empty" not in broken.stderr, broken.stderr
 
 
+@pytest.mark.parametrize("percent", [5, 50, 99])
+def test_what_cannot_be_read_back_is_not_whole(run, tmp_path, film, moments, percent):
+    """The video of a part, of a join and for an audit: a manifest that ended there would make a good file a bad one."""
+    options, output = [film("b.mp4"), "out.mkv", "-c:v", "ffv1", "-f", "null", "-q"], tmp_path / "out.mkv"
+    make_parts(run, film("b.mp4"), "out.mkv", 2, *options[2:-1])
+    videos = [tmp_path / f"out.mkv.part-{k}-of-2" / "video.nut" for k in (1, 2)]
+    where = [video.stat().st_size * percent // 100 for video in videos]
+
+    shutil.rmtree(videos[1].parent)
+    part = run(*options, "--shard", "2/2", env=failing(moments, "video.nut", where[1]))
+    assert part.code == 5 and "cannot be read back" in part.stderr, part.stderr
+    assert not videos[1].parent.exists() and not tools.leftovers(tmp_path)
+    assert run(*options, "--shard", "2/2").code == 0
+
+    # Until it has its name the output has none, or a hidden one.
+    for name in (f"{tmp_path}/#", f"{tmp_path}/.out.mkv"):
+        whole = run("join", "out.mkv", env=failing(moments, name, sum(where)))
+        if whole.code:
+            break
+        output.unlink()
+    assert whole.code == 5 and "cannot be read back" in whole.stderr and not output.exists(), whole.stderr
+    lost = run("join", "out.mkv", env=failing(moments, "1-of-2/video.nut", where[0]))
+    assert lost.code == 4 and "its video cannot be read" in lost.stderr and not output.exists(), lost.stderr
+
+    joined(run, "out.mkv")
+    audit = run("audit", "out.mkv", env=failing(moments, output, sum(where)))
+    assert audit.code == 4 and "cannot be read" in audit.stderr, audit.stderr
+    assert run("audit", "out.mkv", "--samples", "3").code == 0
+
+
 def test_a_killed_part_is_none(run, tmp_path, film):
     running = subprocess.Popen([tools.SLUICE, film("b.mp4"), "out.mp4", "--shard", "1/2", "-f",
                                 "gaussian=60,gaussian=60", "--backend", "scalar"], cwd=tmp_path,

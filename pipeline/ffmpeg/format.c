@@ -62,3 +62,12 @@ int format_find_video(AVFormatContext *file)
         video = av_find_best_stream(file, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
     return video;
 }
+
+int format_read(AVFormatContext *file, AVPacket *packet)
+{
+    int error = av_read_frame(file, packet), reading = file->pb ? file->pb->error : 0;
+    if (reading >= 0 || reading == AVERROR_EOF)
+        return error;
+    av_packet_unref(packet);
+    return reading;
+}

@@ -10,3 +10,7 @@ AVFormatContext *format_describe(const AVFormatContext *from);
 // The stream of video of a file that has just been opened. Where the header names none, as that of
 // FLV, its first packets are looked at; they are read nevertheless. Below 0: there is none.
 int format_find_video(AVFormatContext *file);
+
+// Read a packet as av_read_frame() does. Where reading failed that is the error, though the demuxer
+// may take it for the end, or give what it has of a packet.
+int format_read(AVFormatContext *file, AVPacket *packet);

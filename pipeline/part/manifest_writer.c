@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/format.h"
 #include "pipeline/output/file/file.h"
 
@@ -73,10 +74,10 @@ static enum status read_packets(struct manifest_writer *writer, AVFormatContext 
                                 const struct manifest_video_file *from)
 {
     int64_t shift = av_rescale_q(from->shift_us, AV_TIME_BASE_Q, from->time_base);
-    int video = format_find_video(file);
+    int video = format_find_video(file), error = 0;
     AVPacket *packet = av_packet_alloc();
     enum status status = packet ? STATUS_OK : STATUS_MEMORY;
-    while (!status && av_read_frame(file, packet) >= 0) {
+    while (!status && (error = format_read(file, packet)) >= 0) {
         int64_t pts = packet->pts;
         const AVStream *stream = file->streams[packet->stream_index];
         if (pts != AV_NOPTS_VALUE)
@@ -88,7 +89,9 @@ static enum status read_packets(struct manifest_writer *writer, AVFormatContext 
         av_packet_unref(packet);
     }
     av_packet_free(&packet);
-    return status;
+    return status || error == AVERROR_EOF ? status
+                                          : check_failed(writer->log, STATUS_OUTPUT, error,
+                                                         "%s cannot be read back", from->name);
 }
 
 // The name counts for what kind of file it is, wherever it is read from.

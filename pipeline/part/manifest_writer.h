@@ -43,7 +43,8 @@ struct manifest_video_file {
     void *opaque;
 };
 
-// Add all packets of the video in a file, as they are on the disk.
+// Add all packets of the video in a file, as they are on the disk. STATUS_OUTPUT, with a sentence,
+// where it cannot be read back to its end.
 enum status manifest_writer_read(struct manifest_writer *writer,
                                  const struct manifest_video_file *video);
 

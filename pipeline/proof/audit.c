@@ -10,6 +10,7 @@
 
 #include "base/sized.h"
 #include "pipeline/engine/config.h"
+#include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/format.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/part/manifest.h"
@@ -51,16 +52,19 @@ static enum status check_packet(struct audit *audit, const AVPacket *packet, AVR
 
 static enum status read_packets(struct audit *audit, AVFormatContext *file)
 {
-    int video = format_find_video(file);
+    int video = format_find_video(file), error = 0;
     AVPacket *packet = av_packet_alloc();
     enum status status = packet ? STATUS_OK : STATUS_MEMORY;
-    while (!status && av_read_frame(file, packet) >= 0) {
+    while (!status && (error = format_read(file, packet)) >= 0) {
         const AVStream *stream = file->streams[packet->stream_index];
         status = packet->stream_index == video ? check_packet(audit, packet, stream->time_base)
                                                : other_streams_add(&audit->others, packet, stream);
         av_packet_unref(packet);
     }
     av_packet_free(&packet);
+    bool ended = error == AVERROR_EOF || error == AVERROR_INVALIDDATA; // as of a file that was cut
+    if (!status && !ended)
+        status = check_failed(audit->log, STATUS_INPUT, error, "%s cannot be read", audit->output);
     if (!status && audit->found.packets != audit->manifest.packets)
         status = log_fail(audit->log, STATUS_FAILED,
                           "%s: its video has %" PRId64 " packets; %" PRId64 " were written",

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/ffmpeg/format.h"
 #include "pipeline/part/part_folder.h"
 
 struct part_video {
@@ -230,11 +232,15 @@ static enum status check_packet(const struct part_video *video, const AVPacket *
                     folder_of(video), video->number);
 }
 
-// The end of a part's video: go to the next part that has some.
-static enum status end_part(struct part_video *video)
+// The end of a part's video, or an error: go to the next part that has some.
+static enum status end_part(struct part_video *video, int error)
 {
     struct part_set *set = video->set;
     enum status status = STATUS_OK;
+    bool ended = error == AVERROR_EOF || error == AVERROR_INVALIDDATA; // as of a file that was cut
+    if (!ended)
+        return check_failed(video->log, STATUS_INPUT, error, "%s: its video cannot be read",
+                            folder_of(video));
     if (video->number != set->manifest[video->part].packets)
         return log_fail(video->log, STATUS_INPUT,
                         "%s: its video has %" PRId64 " packets, and had %" PRId64
@@ -259,9 +265,10 @@ static enum status read_packet(struct part_video *video, AVPacket *packet)
             return STATUS_STOPPED;
         if (!video->file)
             status = open_part(video);
-        if (status || av_read_frame(video->file, packet) >= 0)
+        int error = status ? 0 : format_read(video->file, packet);
+        if (status || error >= 0)
             return status;
-        status = end_part(video);
+        status = end_part(video, error);
         if (status)
             return status;
     }
