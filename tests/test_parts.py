@@ -667,6 +667,24 @@ def test_what_cannot_be_read_back_is_not_whole(run, tmp_path, film, moments, per
     assert run("audit", "out.mkv", "--samples", "3").code == 0
 
 
+@pytest.mark.parametrize("file", ["frames.txt", "report-0", "report-1", "report-1.json"])
+def test_a_part_s_file_that_cannot_be_read_is_not_joined_to_there(run, tmp_path, film, moments, file):
+    """Whichever of its readings fails, those that check it and that which copies it."""
+    make_parts(run, film("b.mp4"), "hash:out.txt", 1, "-f", "stats=report=s.txt,wavelet=1:2:out=w.bin")
+    parts, name, codes = list(tmp_path.glob("*.part-*")), f"1-of-1/{file}", []
+    at, whole = (parts[0] / file).stat().st_size - 1, None
+    assert at > 5000  # what there was before is read
+    for opening in (0, 1, 2, 3, 4):
+        result = run("join", "hash:out.txt", env={**failing(moments, name, at), "FAIL_FOPEN": str(opening)})
+        made = {path.name: path.read_bytes() for path in set(tmp_path.iterdir()) - set(parts)}
+        whole = whole or made
+        assert (result.code, made) in ((0, whole), (4, {})), f"{opening}: {result.stderr}"
+        codes.append(result.code)
+        for path in made:
+            (tmp_path / path).unlink()
+    assert len(whole) == 5 and codes[:2] == [0, 4] and codes.count(4) > 1
+
+
 def test_a_killed_part_is_none(run, tmp_path, film):
     running = subprocess.Popen([tools.SLUICE, film("b.mp4"), "out.mp4", "--shard", "1/2", "-f",
                                 "gaussian=60,gaussian=60", "--backend", "scalar"], cwd=tmp_path,

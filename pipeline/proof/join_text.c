@@ -147,20 +147,40 @@ static void copy_bytes(struct lines *lines, FILE *from)
         put(lines, room, got);
 }
 
+// Check that a part's file was read to its end, as its manifest has it.
+static enum status check_end(const struct lines *lines, const struct part_set *set, int k,
+                             const char *name, FILE *from)
+{
+    bool whole = !ferror(from) && ftello(from) == bytes_of(set, k, name);
+    return whole ? STATUS_OK
+                 : log_fail(lines->log, STATUS_INPUT, "%s/%s could not be read to its end",
+                            set->folder[k], name);
+}
+
+static enum status copy_part(struct lines *lines, const struct part_set *set, int k,
+                             const char *name, bool bytes)
+{
+    FILE *from;
+    enum status status = open_file(set, k, name, lines->log, &from);
+    if (status)
+        return status;
+    if (bytes)
+        copy_bytes(lines, from);
+    else
+        status = copy_lines(lines, from);
+    if (!status)
+        status = check_end(lines, set, k, name, from);
+    fclose(from);
+    return status;
+}
+
 static enum status copy_parts(struct lines *lines, const struct part_set *set, const char *name,
                               const char *beside, bool bytes)
 {
     enum status status = STATUS_OK;
     for (int k = 0; k < set->count && !status; k++) {
-        FILE *from = NULL;
         if (set->manifest[k].frames)
-            status = open_file(set, k, name, lines->log, &from);
-        if (from && bytes)
-            copy_bytes(lines, from);
-        else if (from)
-            status = copy_lines(lines, from);
-        if (from)
-            fclose(from);
+            status = copy_part(lines, set, k, name, bytes);
         lines->frames += set->manifest[k].frames;
         lines->offset += beside ? bytes_of(set, k, beside) : 0;
     }

@@ -16,7 +16,7 @@ enum status join_text_check(const char *file, bool overwrite, const struct log *
 
 // Write the lines that the parts have in their file `name` into one, which is the caller's in
 // *made, held without its name. STATUS_INPUT, with a sentence, if one of them is not what its
-// manifest says.
+// manifest says, or cannot be read.
 enum status join_text(const struct part_set *set, const char *name, const char *file,
                       bool overwrite, const struct log *log, struct file **made);
 
