@@ -127,6 +127,25 @@ def test_loss_without_reconnect_is_not_a_success(tmp_path):
     check_times(tmp_path / "out.mkv")
 
 
+@pytest.mark.parametrize("options,frames", [(["--frames", 75], 75), (["--duration", 2.95], 74), (["--frames", 70], 70)])
+def test_a_source_lost_behind_the_last_frame_is_not_waited_for(tmp_path, options, frames):
+    """It takes the loss for the decoder to give that frame, when the sound was waited for already, for ever."""
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc=size=160x120:rate=25:duration=3", "-f", "lavfi", "-i", "sine=duration=3",
+                 "-c:v", "mpeg2video", "-c:a", "mp2", "-muxdelay", "0", tmp_path / "in.ts")
+    data = (tmp_path / "in.ts").read_bytes()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with Job(tmp_path, f"tcp://127.0.0.1:{server.getsockname()[1]}", "out.mkv", *options) as job:
+            source = server.accept()[0]
+            server.close()
+            with source:
+                for k in range(30):
+                    source.sendall(data[len(data) * k // 30:len(data) * (k + 1) // 30])
+                    time.sleep(0.05)
+            told = job.end(0)
+    assert told["frames"]["out"] == frames and not told["frames"]["truncated"]
+    assert len(packet_times(tmp_path / "out.mkv")) == frames
+
+
 @needs_rtsp
 def test_so_many_attempts_and_no_more(tmp_path):
     with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "null:", "--reconnect", 3) as job:

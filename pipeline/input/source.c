@@ -461,6 +461,12 @@ void source_cancel(struct source *source)
     source->cancelled = true;
 }
 
+void source_end_at_loss(struct source *source)
+{
+    if (source->live)
+        live_end_at_loss(source->live);
+}
+
 // True if a number is missing in a sequence: images behind it were not read.
 static bool has_gap(const struct source *source)
 {

@@ -146,6 +146,10 @@ bool source_lacks_index(const struct source *source);
 // Cancel: source_read() ends, also one that waits for bytes. Any thread.
 void source_cancel(struct source *source);
 
+// Nothing of the video is needed any more, only what else comes with it: a live source that is
+// lost, now or later, ends there. Any thread.
+void source_end_at_loss(struct source *source);
+
 // True if the file ends before its own index, structure or duration says so, or a live source was
 // lost. After the end was read. (Where the structure is whole a duration says nothing.)
 bool source_is_truncated(const struct source *source);

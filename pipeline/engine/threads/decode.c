@@ -79,6 +79,8 @@ static void complete(struct decode *decode, int64_t end_us)
     selection->complete = true;
     if (selection->video_only) // nothing else is waited for
         source_cancel(decode->ports.source);
+    else
+        source_end_at_loss(decode->ports.source);
 }
 
 // True if the frame lies before what is wanted. STATUS_EOF if it lies behind.

@@ -47,7 +47,8 @@ struct live {
     bool changed; // that stream's parameters are others than before
     // ---- any thread's ----
     _Atomic int64_t tried_ns; // when the reading thread last tried to have it back
-    pthread_mutex_t lock;     // what it guards changes together; its one writer reads without
+    atomic_bool ends_at_loss;
+    pthread_mutex_t lock; // what it guards changes together; its one writer reads without
     // ---- guarded by lock ----
     _Atomic int64_t losses, reconnects, lost_for_ns;
     _Atomic int64_t lost_since_ns; // 0: it is there
@@ -55,7 +56,8 @@ struct live {
 
 static bool is_over(const struct live *live)
 {
-    return live->request.is_over(live->request.opaque);
+    bool gone = live->ends_at_loss && live->lost_since_ns;
+    return gone || live->request.is_over(live->request.opaque);
 }
 
 // ---- connections ----
@@ -188,7 +190,7 @@ static void log_lost(struct live *live, const char *why)
         return;
     }
     log_print(live->log, LOG_WARNING, "%s is lost: %s%s", live->request.name, why,
-              live->request.reconnects >= 0 ? "; connecting again" : "");
+              live->request.reconnects >= 0 && !live->ends_at_loss ? "; connecting again" : "");
     if (meter_now_ns() - live->back_ns > good_ns)
         live->attempts = 0;
     pthread_mutex_lock(&live->lock);
@@ -376,6 +378,11 @@ enum status live_read(struct live *live, struct packet **packet)
             return status;
     }
     return STATUS_STOPPED;
+}
+
+void live_end_at_loss(struct live *live)
+{
+    live->ends_at_loss = true;
 }
 
 // ---- construction ----

@@ -57,6 +57,10 @@ void live_watch(struct live *live, int stream);
 // Thread-safety: one reading thread.
 enum status live_read(struct live *live, struct packet **packet);
 
+// From now on do not wait for the source while it is lost: live_read() ends with STATUS_STOPPED
+// then, also one that waits. Any thread.
+void live_end_at_loss(struct live *live);
+
 // Counts and state so far. Any thread.
 struct live_figures {
     int64_t losses, reconnects; // times that it was lost, and came back
