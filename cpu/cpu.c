@@ -513,8 +513,24 @@ static enum status executor_create(struct backend *backend, const struct plan *p
     return status;
 }
 
-// All slots take as much as one, and all workers. The system hands memory out only when it is
-// written to.
+// Bytes of a worker's row pipelines. None is made: they write to their rows, which a worker of the
+// run that is to be refused may have more of than there is memory.
+static enum status measure_worker(const struct cpu_executor *self, int width, size_t *bytes)
+{
+    enum status status = STATUS_OK;
+    *bytes = 0;
+    for (int p = 0; p < self->plan->passes && !status; p++) {
+        size_t of_pass = 0;
+        if (!self->plan->pass[p].full_frame)
+            status = row_pipeline_measure(self->plan, &self->plan->pass[p], width,
+                                          self->backend->rows, &of_pass);
+        *bytes += of_pass;
+    }
+    return status;
+}
+
+// All slots take as much as one, and all workers. The system hands a slot's memory out only when it
+// is written to.
 static enum status executor_measure(struct backend *backend, const struct plan *plan, int width,
                                     int height, int slots, bool frames_in_flight,
                                     struct executor_need *need)
@@ -526,12 +542,11 @@ static enum status executor_measure(struct backend *backend, const struct plan *
     if (status)
         return status;
     struct cpu_executor *self = (struct cpu_executor *)executor;
+    size_t worker_bytes = 0;
     status = init_slot(self, &self->slot[0], width, height);
-    size_t slot_bytes = executor->memory;
     if (!status)
-        status = init_worker(self, &self->worker[0], width);
-    need->host =
-        slot_bytes * (size_t)slots + (executor->memory - slot_bytes) * (size_t)self->workers;
+        status = measure_worker(self, width, &worker_bytes);
+    need->host = executor->memory * (size_t)slots + worker_bytes * (size_t)self->workers;
     destroy(&executor);
     return status;
 }

@@ -50,8 +50,9 @@ struct row_pipeline {
     const struct plan *plan;
     const struct plan_pass *pass;
     const struct row_kernels *rows;
-    int picture_columns; // at most
-    int columns;         // of the result, at most
+    enum row_window_use windows; // what those that do not only point do
+    int picture_columns;         // at most
+    int columns;                 // of the result, at most
     struct row_level *level;
     int levels;
     bool direct; // level 0 points into memory ...

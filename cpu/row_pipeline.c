@@ -181,7 +181,8 @@ static enum status init_window(struct row_pipeline *pipeline, int level)
     bool points = direct && !pipeline->loose;
     here->peeks = direct && pipeline->loose;
     return row_window_init(&here->window, family->window_rows(pipeline, here->step),
-                           pipeline->columns, here->bytes, reach, !points);
+                           pipeline->columns, here->bytes, reach,
+                           points ? WINDOW_POINTS : pipeline->windows);
 }
 
 static enum status init_family(struct row_pipeline *pipeline, int level)
@@ -227,8 +228,9 @@ static enum status init_constant_row(struct row_pipeline *pipeline)
     return STATUS_OK;
 }
 
-enum status row_pipeline_create(const struct plan *plan, const struct plan_pass *pass, int width,
-                                const struct row_kernels *rows, struct row_pipeline **pipeline)
+static enum status create(const struct plan *plan, const struct plan_pass *pass, int width,
+                          const struct row_kernels *rows, enum row_window_use windows,
+                          struct row_pipeline **pipeline)
 {
     assert(!pass->full_frame && width > 0);
     struct row_pipeline *made = *pipeline = calloc(1, sizeof *made);
@@ -237,6 +239,7 @@ enum status row_pipeline_create(const struct plan *plan, const struct plan_pass 
     made->plan = plan;
     made->pass = pass;
     made->rows = rows;
+    made->windows = windows;
     made->picture_columns = width;
     made->columns = subsampled(width, pass->grid.shift_x);
     made->levels = pass->steps + 1;
@@ -248,6 +251,22 @@ enum status row_pipeline_create(const struct plan *plan, const struct plan_pass 
         return STATUS_OK;
     row_pipeline_destroy(pipeline);
     return STATUS_MEMORY;
+}
+
+enum status row_pipeline_create(const struct plan *plan, const struct plan_pass *pass, int width,
+                                const struct row_kernels *rows, struct row_pipeline **pipeline)
+{
+    return create(plan, pass, width, rows, WINDOW_HOLDS, pipeline);
+}
+
+enum status row_pipeline_measure(const struct plan *plan, const struct plan_pass *pass, int width,
+                                 const struct row_kernels *rows, size_t *bytes)
+{
+    struct row_pipeline *measured;
+    enum status status = create(plan, pass, width, rows, WINDOW_MEASURES, &measured);
+    *bytes = status ? 0 : row_pipeline_bytes(measured);
+    row_pipeline_destroy(&measured);
+    return status;
 }
 
 void row_pipeline_destroy(struct row_pipeline **pipeline)

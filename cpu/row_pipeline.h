@@ -28,8 +28,11 @@ enum status row_pipeline_create(const struct plan *plan, const struct plan_pass 
                                 const struct row_kernels *rows, struct row_pipeline **pipeline);
 void row_pipeline_destroy(struct row_pipeline **pipeline);
 
-// Bytes that it holds, but for what is only some rows.
+// Bytes that it holds, but for what is only some rows; and those that one would hold, of which none
+// is taken: they may be more than there is memory. STATUS_MEMORY is the only failure.
 size_t row_pipeline_bytes(const struct row_pipeline *pipeline);
+enum status row_pipeline_measure(const struct plan *plan, const struct plan_pass *pass, int width,
+                                 const struct row_kernels *rows, size_t *bytes);
 
 // Make rows first .. last - 1 of the pass's result. Thread-safety: a pipeline serves one
 // thread at a time; several of one pass may make different rows of one picture at once.

@@ -16,7 +16,7 @@ void *row_alloc(size_t bytes)
 }
 
 enum status row_window_init(struct row_window *window, int rows, int columns, int bytes, int reach,
-                            bool with_memory)
+                            enum row_window_use use)
 {
     assert(rows > 0 && columns > 0 && reach >= 0 && (bytes == 1 || bytes == 2));
     window->rows = rows;
@@ -26,9 +26,11 @@ enum status row_window_init(struct row_window *window, int rows, int columns, in
     window->pointer = malloc((size_t)rows * sizeof *window->pointer);
     if (!window->row || !window->pointer)
         return STATUS_MEMORY;
-    if (!with_memory)
+    if (use == WINDOW_POINTS)
         return STATUS_OK;
     window->stride = row_aligned((size_t)columns * (size_t)bytes + 2 * window->apron);
+    if (use == WINDOW_MEASURES)
+        return STATUS_OK;
     window->memory = row_alloc(window->stride * (size_t)rows);
     return window->memory ? STATUS_OK : STATUS_MEMORY;
 }

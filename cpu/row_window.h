@@ -13,19 +13,23 @@ struct row_window {
     int rows;
     int *row;             // which row each slot holds, INT_MIN: none
     const void **pointer; // to the sample of column 0
-    uint8_t *memory;      // NULL while rows are only pointed at
+    uint8_t *memory;      // NULL: it holds none
     size_t stride;
     int reach;    // samples beyond both ends that the border rule fills
     size_t apron; // room for them, in bytes
 };
 
-// Make room for `rows` rows of `columns` samples; without memory they are only pointed at.
-// STATUS_MEMORY is the only failure; finish it then, too.
+// What a window does with its rows: hold them; only point at them; or neither, where only its bytes
+// are asked for, of which there may be more than there is memory.
+enum row_window_use { WINDOW_HOLDS, WINDOW_POINTS, WINDOW_MEASURES };
+
+// Make room for `rows` rows of `columns` samples. STATUS_MEMORY is the only failure; finish it
+// then, too.
 enum status row_window_init(struct row_window *window, int rows, int columns, int bytes, int reach,
-                            bool with_memory);
+                            enum row_window_use use);
 void row_window_finish(struct row_window *window);
 
-// Bytes of its rows.
+// Bytes of its rows; 0 where it only points at them.
 size_t row_window_bytes(const struct row_window *window);
 
 // No slot holds a row any more.

@@ -236,9 +236,9 @@ static enum status init_coarse(struct row_pipeline *pipeline, const struct row_l
     if (!state->sum)
         return STATUS_MEMORY;
     int rows = 2 * f->radius_y + pipeline->rows->vertical_rows;
-    enum status status = row_window_init(&state->grid, rows, columns, 2, 0, true);
+    enum status status = row_window_init(&state->grid, rows, columns, 2, 0, pipeline->windows);
     if (!status)
-        status = row_window_init(&state->coarse_rows, 2, columns, 2, 0, true);
+        status = row_window_init(&state->coarse_rows, 2, columns, 2, 0, pipeline->windows);
     return status ? status : init_columns(pipeline, here, columns, 0);
 }
 

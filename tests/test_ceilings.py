@@ -151,6 +151,18 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(run, tmp_path):
     assert run("plan", *words, "--mem", "100T").code == 0
 
 
+@pytest.mark.parametrize("chain", ["box=16384", "box=2000,gaussian=9,box=3000"])
+def test_rows_that_workers_hold_are_counted_without_being_taken(run, tmp_path, program_mib, chain):
+    """Of box=16384 a worker holds 32770 rows, of a picture of one as well."""
+    (tmp_path / "raw").write_bytes(bytes(30000 * 3))
+    words = ["-F", "rawvideo", "--size", "30000x1", "--pix-fmt", "rgb24", "raw", "null:", "-f", chain, "--threads", "64"]
+    used = subprocess.run(["/usr/bin/python3", "-c", USED, tools.SLUICE, *words, "--mem", "200M"], cwd=tmp_path,
+                          capture_output=True, env=tools.environment())
+    assert used.returncode == 2 and b"what --mem allows" in used.stderr, used.stderr
+    grew = int(used.stdout) / 1024 - program_mib
+    assert grew < 30, grew
+
+
 def test_frames_in_flight_become_fewer_first(run, tmp_path):
     words = [*raw(tmp_path, "4K", 6), "hash:list", "-f", "gray,gaussian=2", "--threads", "2"]
     one, many = needed(run, *words, "--ring", "1")[0], needed(run, *words, "--ring", "12")[0]
