@@ -540,6 +540,18 @@ def seal(file, **changes):
     file.write_text("\n".join([compact[0], *lines[1:-1], compact[1]]) + "\n")
 
 
+@pytest.mark.parametrize("encoder", ["mpeg2video", "mpeg4", "libx264", "ffv1"])
+@pytest.mark.parametrize("chain", ["gray", "invert"])
+def test_an_audit_passes_whatever_range_an_encoder_takes(run, tmp_path, film, encoder, chain):
+    """Gray is of full range; MPEG-2 and MPEG-4 take the limited one, and tag nothing."""
+    for k in (1, 2):
+        made = run(film("b.mp4"), "out.mkv", "-f", chain, "-c:v", encoder, "--shard", f"{k}/2", "-q")
+        assert made.code == 0, made.stderr
+    assert run("join", "out.mkv", "-q").code == 0
+    audit = run("audit", "out.mkv", "--samples", "20")
+    assert audit.code == 0, audit.stderr
+
+
 # ---- run twice ----
 
 

@@ -6,6 +6,7 @@
 
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/filter/filter.h"
+#include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/input/seek/cursor.h"
 #include "pipeline/input/seek/pass.h"
 #include "pipeline/input/seek/reel.h"
@@ -67,6 +68,16 @@ static enum status read_chain(struct recompute *recompute)
                       recompute->request.log);
 }
 
+// The range of pictures that were noted: of those without a tag that which their format has then.
+static enum sink_range noted_range(const struct recompute_request *request)
+{
+    const struct color_tags tags = {.range = request->range};
+    struct format format;
+    if (!pixel_describe(request->pixel, &tags, 1, 1, &format) || format.model == MODEL_RGB)
+        return SINK_RANGE_ANY;
+    return format.range == RANGE_FULL ? SINK_RANGE_FULL : SINK_RANGE_LIMITED;
+}
+
 static void choose_formats(struct recompute *recompute)
 {
     const struct recompute_request *request = &recompute->request;
@@ -78,9 +89,7 @@ static void choose_formats(struct recompute *recompute)
     recompute->candidates[1] = AV_PIX_FMT_NONE;
     formats->candidates = recompute->candidates;
     formats->asked = true;
-    formats->asked_range = request->range == AVCOL_RANGE_JPEG   ? SINK_RANGE_FULL
-                           : request->range == AVCOL_RANGE_MPEG ? SINK_RANGE_LIMITED
-                                                                : SINK_RANGE_ANY;
+    formats->asked_range = noted_range(request);
 }
 
 enum status recompute_create(const struct recompute_request *request, struct recompute **recompute)
