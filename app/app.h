@@ -229,7 +229,7 @@ void progress_stop(struct progress **progress);
 // The closing summary, for people and, into settings->json, for machines; `figures` is NULL if the
 // run never began. write_json() returns false, with a sentence on standard error, if the file
 // cannot be written.
-void print_summary(const struct figures *figures, FILE *to);
+void print_summary(const struct figures *figures, const struct settings *settings, FILE *to);
 bool write_json(const struct settings *settings, const struct figures *figures,
                 enum sluice_status status, int exit_code);
 

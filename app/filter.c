@@ -31,7 +31,7 @@ int run_report(const struct figures *figures, enum sluice_status status,
     bool whole = status == SLUICE_STATUS_OK || status == SLUICE_STATUS_STOPPED;
     bool several = figures->outputs > 1; // some may be whole
     if (!settings->quiet && (whole || several))
-        print_summary(figures, stderr);
+        print_summary(figures, settings, stderr);
     if (settings->json && !write_json(settings, figures, status, code) && whole)
         return EXIT_OUTPUT;
     return code;

@@ -153,7 +153,15 @@ static void print_memory(const struct sluice_summary *summary, FILE *to)
     fputc('\n', to);
 }
 
-void print_summary(const struct figures *figures, FILE *to)
+static void print_stop(const struct sluice_summary *summary, bool is_part, FILE *to)
+{
+    fprintf(to, "stopped   before the end of %s, as asked%s\n", summary->input,
+            is_part                      ? "; the part is not kept"
+            : summary->ledger.frames_out ? "; the output ends with its last frame"
+                                         : "");
+}
+
+void print_summary(const struct figures *figures, const struct settings *settings, FILE *to)
 {
     assert(figures && to);
     const struct sluice_summary *summary = &figures->summary;
@@ -183,8 +191,7 @@ void print_summary(const struct figures *figures, FILE *to)
     if (summary->seconds >= 1) // shorter runs have no meaningful pace
         fprintf(to, "verdict   %s\n", summary->verdict);
     if (summary->stopped)
-        fprintf(to, "stopped   before the end of %s, as asked%s\n", summary->input,
-                summary->ledger.frames_out ? "; the output ends with its last frame" : "");
+        print_stop(summary, settings->config.part > 0, to);
     print_ledger(summary, to);
     print_parts(figures->parts, to);
     print_outputs(figures, to);
