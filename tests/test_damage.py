@@ -130,6 +130,44 @@ def test_a_copied_packet_to_be_shown_before_it_is_decoded_costs_nothing(run, tmp
     assert len(was) == len(now) == 50 and len(moved) == 1
 
 
+def times_of(file, stream):
+    told = tools.probe(file, "-select_streams", f"v:{stream}", "-show_packets", "-show_entries", "packet=pts_time")
+    times = sorted(float(packet["pts_time"]) for packet in told["packets"])
+    return [time - times[0] for time in times]
+
+
+def moved(was, now):
+    """Times that nothing has any more."""
+    return [time for time in was if min(abs(time - other) for other in now) > 0.002]
+
+
+@pytest.mark.parametrize("seconds, stream", [(-1, 0), (-0.3, 0), (-1, 1), (-0.3, 1), (0.3, 1), (4, 1)])
+def test_one_damaged_time_moves_nothing_behind_it(run, tmp_path, seconds, stream):
+    film, bad = tmp_path / "film.ts", tmp_path / "bad.ts"
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=160x120:rate=25:duration=4", "-map", "0", "-map", "0",
+                 *ENCODERS["mpeg2"], film)
+    data = bytearray(film.read_bytes())
+    at = list(stamps_of(data, 0x100 + stream))[11]
+    for place, mark in ((at, 3), (at + 5, 1)):
+        data[place:place + 5] = stamped(stamp_of(data[place:]) + int(90000 * seconds), mark)
+    bad.write_bytes(data)
+    assert run(bad, "out.mkv", "-f", "null", "-c:v", "ffv1").code in (0, 3)
+    for other in (0, 1):
+        was, now = times_of(film, other), times_of(tmp_path / "out.mkv", other)
+        assert abs(len(was) - len(now)) <= 1 and len(moved(was, now)) <= 2, (other, moved(was, now))
+
+
+def test_a_stream_that_pauses_is_no_clock_that_jumps(run, tmp_path):
+    """Two of 24 s, of which one has nothing for 15."""
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=10:duration=24", "-map", "0", "-map", "0",
+                 *ENCODERS["mpeg2"], "-bsf:v:1", "noise=drop='between(pts*tb,4,19)'", tmp_path / "film.ts")
+    result = run("film.ts", "out.mkv", "-f", "null", "-c:v", "ffv1")
+    assert result.code == 0 and "jumps" not in result.stderr, result.stderr
+    for stream in (0, 1):
+        was, now = times_of(tmp_path / "film.ts", stream), times_of(tmp_path / "out.mkv", stream)
+        assert was[-1] > 22 and len(was) == len(now) and not moved(was, now)
+
+
 @pytest.mark.parametrize("width,height", [(320, 240), (640, 480)])  # larger ones are read without a copy
 @pytest.mark.parametrize("suffix", [".y4m", ".gray"])
 def test_a_file_that_becomes_shorter_while_it_is_read_is_cut(tmp_path, suffix, width, height):

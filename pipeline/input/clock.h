@@ -1,6 +1,8 @@
 // The clock of a file whose parts were joined byte for byte, or whose recorder began anew: jumps
-// back by more than a tenth of a second, or ahead by more than ten, are taken out, so that packets
-// go on where those before ended. Live sources have a clock that goes by arrival, live_clock.h.
+// back by more than a tenth of a second, or ahead of all streams by more than ten, are taken out, so that
+// packets go on where those before ended. A stream that is back within a second where it would be without
+// its last step out of line had a damaged time: the step does not count. Live sources have a clock that goes
+// by arrival, live_clock.h.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -11,10 +13,20 @@
 #include "base/log.h"
 #include "base/status.h"
 
+// Where the packets of a stream should go on. A stream has its own offset until its clock jumps, too: what
+// lies between comes from before.
+struct track {
+    int64_t next_us; // AV_NOPTS_VALUE: there was none
+    int64_t offset_us;
+    // The same without its last step, until the time `until_us`; AV_NOPTS_VALUE: there was none, or
+    // it is too long ago.
+    int64_t other_next_us, other_offset_us, until_us;
+};
+
 // Zero is a clock that has not jumped.
 struct clock {
-    int64_t offset_us; // that has been added so far
-    int64_t *next_us;  // of each stream: where its next packet should begin
+    int64_t offset_us; // since the last jump of any stream
+    struct track *track;
     unsigned streams;
 };
 
