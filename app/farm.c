@@ -74,16 +74,19 @@ static int check_under_way(const struct settings *settings, const struct farm *f
 {
     struct farm before;
     struct census census = {0};
-    int code = -1;
-    if (!farm_load(farm->output, &before) &&
-        !census_take(&before, &settings->config, false, &census) &&
-        census_exit(&census) == FARM_UNFINISHED && census.queue_known) {
+    enum sluice_status status = farm_load(farm->output, &before);
+    if (!status)
+        status = census_take(&before, &settings->config, false, &census);
+    int code = status == SLUICE_STATUS_FAILED ? exit_code_of(status) : -1; // squeue does not answer
+    if (!status && census_is_queued(&census)) {
         fprintf(stderr, "sluice: jobs for %s are under way: cancel them, by scancel, or wait\n",
                 farm->file);
         code = EXIT_OUTPUT;
     }
     census_free(&census);
     farm_finish(&before);
+    if (code < 0 && chdir(farm->folder)) // farm_load() has gone to that of the one before
+        code = refuse(EXIT_OTHER, "this folder is not to be found any more");
     return code;
 }
 

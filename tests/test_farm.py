@@ -364,7 +364,30 @@ def test_submit_again(farm):
     assert "invert" in (farm.folder / "out.mkv.manifest").read_text()
 
 
+def test_submit_again_while_one_part_has_failed(farm):
+    """Others are under way all the same."""
+    farm.hold(2)
+    farm.submit(parts=2)
+    folder = farm.folder / "out.mkv.farm"
+    (folder / "part-1.exit").write_text("5\n")
+    told = farm.call("submit", "in.mkv", "out.mkv", "--parts", "2", *RUN, "-y", code=OUTPUT)
+    assert "scancel" in told.stderr
+    (folder / "part-1.exit").unlink()
+    farm.release()
+    farm.await_code(DONE)
+
+
 # ---- without Slurm ----
+
+
+def test_the_join_has_the_options_of_the_container(tmp_path, clip):
+    words = ["--format", "mp4", "--option", "movflags=+faststart", "--allow", "/tmp"]
+    for before, behind in ((["-F", "matroska"], words), ([], ["--format=mp4", *words[2:]])):
+        told = tools.sluice("farm", "print", *before, clip, "out.bin", "--parts", "2", "--as", "xargs", *behind,
+                            cwd=tmp_path)
+        assert told.code == 0, told.stderr
+        join = told.text.split(" join ")[1].split(" -y ")[0]
+        assert join.split("--source")[1].split()[1:] == words, join
 
 
 def test_dry_run_is_what_is_run(tmp_path, clip):

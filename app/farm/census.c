@@ -173,6 +173,14 @@ const char *task_state_name(enum task_state state)
     return names[state];
 }
 
+bool census_is_queued(const struct census *census)
+{
+    bool queued = census->join.queued || census->audit.queued;
+    for (int k = 0; k < census->parts; k++)
+        queued = queued || census->part[k].queued;
+    return queued;
+}
+
 enum farm_exit census_exit(const struct census *census)
 {
     const int *count = census->count;

@@ -50,6 +50,9 @@ void census_list(const struct census *census, enum task_state state, FILE *to);
 // "done", "not whole", "running" ...
 const char *task_state_name(enum task_state state);
 
+// True if a job of the farm is pending or running, as far as Slurm has been asked.
+bool census_is_queued(const struct census *census);
+
 // The exit code that sums it up, with what 'sluice farm status' says of each.
 enum farm_exit { FARM_WHOLE = 0, FARM_FAILED = 1, FARM_UNFINISHED = 7 };
 enum farm_exit census_exit(const struct census *census);

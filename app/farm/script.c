@@ -21,6 +21,22 @@ static void write_part(const struct farm *farm, const char *part, FILE *to)
     fprintf(to, " --shard \"%s/%d\"", part, farm->parts);
 }
 
+// Options of the container, which joining makes: those behind INPUT; and what the sandbox is to allow.
+static void write_join_options(const struct farm *farm, FILE *to)
+{
+    bool behind = false;
+    for (size_t k = 0; k + 1 < json_array_size(farm->words); k++) {
+        const char *word = json_string_value(json_array_get(farm->words, k));
+        bool container =
+            !strcmp(word, "-F") || !strcmp(word, "--format") || !strcmp(word, "--option");
+        behind |= !strcmp(word, farm->input);
+        if (!(behind && container) && strcmp(word, "--allow") != 0)
+            continue;
+        fprintf(to, " %s ", word);
+        shell_word(to, json_string_value(json_array_get(farm->words, ++k)));
+    }
+}
+
 // The join may run twice, as any task: it replaces its own output. That there was no other has been
 // looked at before.
 // Damaged input is no failure: what is joined of it is whole.
@@ -34,6 +50,7 @@ static void write_join(const struct farm *farm, FILE *to)
     shell_word(to, farm->file);
     fprintf(to, ".part-*-of-%d --source ", farm->parts);
     shell_word(to, farm->input);
+    write_join_options(farm, to);
     fputs(" -y || { code=$?; [ $code = 3 ] || (exit $code); }; }", to);
 }
 
@@ -153,7 +170,7 @@ static void write_name(const struct farm *farm, FILE *to)
 static void write_string(const char *text, FILE *to)
 {
     json_t *string = json_string(text);
-    json_dumpf(string, to, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    json_dumpf(string, to, JSON_ENCODE_ANY);
     json_decref(string);
 }
 
