@@ -312,9 +312,9 @@ int run_jobs(struct settings *settings, struct watcher **watcher)
     enum sluice_status status = prepare(&run);
     int code = exit_code_of(status);
     if (!status) {
-        struct notify *notify = notify_start(NULL);
+        struct notify *notify = notify_start(jobs_read, run.jobs);
         status = make(&run);
-        notify_stop(&notify);
+        notify_stop(&notify, true);
         code = report(&run, status);
         if (jobs_left_alone(run.jobs))
             _exit(finish_output(code));

@@ -281,9 +281,9 @@ static int serve_companions(struct serve *serve)
 {
     if (!socket_start(NULL, serve->settings->control, &serve->control))
         return EXIT_OTHER;
-    struct notify *notify = notify_start(NULL);
+    struct notify *notify = notify_start(NULL, NULL);
     int code = serve_inputs(serve);
-    notify_stop(&notify);
+    notify_stop(&notify, true);
     socket_stop(&serve->control);
     return code;
 }

@@ -128,6 +128,7 @@ def test_systemd_is_told(run, tmp_path, folder, monkeypatch):
         source = clip(folder, "b.mp4", *LONG, *GROUPS)
         assert run(source, "hash:parts.txt", *CHAIN, "--jobs", "2").code == 0
         manager.wait("STOPPING=1")
+        assert not [text for _, text in manager.heard if "page" in text]
         assert len(manager.times("READY=1")) == len(manager.times("STOPPING=1")) == 1
 
 

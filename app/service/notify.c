@@ -20,7 +20,8 @@ static const int64_t second_ns = 1000000000;
 static const int64_t look_ns = 100 * INT64_C(1000000), status_ns = 5 * second_ns;
 
 struct notify {
-    const struct sluice_job *job; // NULL: a server
+    figures_read *read; // NULL: a server
+    const void *run;
     int fd;
     struct sockaddr_un address;
     socklen_t address_size;
@@ -80,10 +81,10 @@ static int64_t count_moves(const struct sluice_progress *now)
            now->ledger.dropped_clock + now->ledger.dropped_stop + now->ledger.dropped_disk;
 }
 
-static void feed_watchdog(struct notify *notify, const struct sluice_progress *now, int64_t at_ns)
+static void feed_watchdog(struct notify *notify, const struct figures_now *now, int64_t at_ns)
 {
-    int64_t moves = count_moves(now);
-    notify->moved |= moves != notify->moves || now->connecting;
+    int64_t moves = count_moves(&now->progress) + now->parts_done;
+    notify->moved |= moves != notify->moves || now->progress.connecting || now->joining;
     notify->moves = moves;
     if (!notify->feed_ns || !notify->moved || at_ns - notify->fed_ns < notify->feed_ns)
         return;
@@ -96,7 +97,7 @@ static void feed_watchdog(struct notify *notify, const struct sluice_progress *n
 // A server is ready when it listens, and moves as long as it looks.
 static void look_after_server(struct notify *notify, int64_t at_ns)
 {
-    const struct sluice_progress nothing = {.size = sizeof nothing};
+    const struct figures_now nothing = {0};
     if (!notify->ready)
         notify->ready = say(notify, "READY=1\nSTATUS=the page is open");
     notify->moved = true;
@@ -105,24 +106,25 @@ static void look_after_server(struct notify *notify, int64_t at_ns)
 
 static void look(struct notify *notify)
 {
-    struct sluice_progress now = {.size = sizeof now};
+    struct figures_now figures = {0};
+    const struct sluice_progress *now = &figures.progress;
     int64_t at_ns = now_ns();
-    if (!notify->job) {
+    if (!notify->read) {
         look_after_server(notify, at_ns);
         return;
     }
-    sluice_job_progress(notify->job, &now);
-    if (!notify->ready && now.ledger.frames_out)
+    notify->read(notify->run, &figures);
+    if (!notify->ready && now->ledger.frames_out)
         notify->ready = say(notify, "READY=1");
-    if (!notify->stopping && now.stopping)
+    if (!notify->stopping && now->stopping)
         notify->stopping = say(notify, "STOPPING=1\nSTATUS=finishing the output");
     if (notify->stopping)
         return;
-    feed_watchdog(notify, &now, at_ns);
-    if (at_ns - notify->told_ns >= status_ns || now.lost != notify->lost) {
-        say_status(notify, &now);
+    feed_watchdog(notify, &figures, at_ns);
+    if (at_ns - notify->told_ns >= status_ns || now->lost != notify->lost) {
+        say_status(notify, now);
         notify->told_ns = at_ns;
-        notify->lost = now.lost;
+        notify->lost = now->lost;
     }
 }
 
@@ -195,13 +197,14 @@ static bool start(struct notify *notify)
     return false;
 }
 
-struct notify *notify_start(const struct sluice_job *job)
+struct notify *notify_start(figures_read *read, const void *run)
 {
     const char *name = getenv("NOTIFY_SOCKET");
     struct notify *notify = name && *name ? calloc(1, sizeof *notify) : NULL;
     if (!notify)
         return NULL;
-    notify->job = job;
+    notify->read = read;
+    notify->run = run;
     notify->feed_ns = find_pace();
     notify->fed_ns = now_ns();
     notify->told_ns = notify->fed_ns - status_ns;
@@ -211,7 +214,7 @@ struct notify *notify_start(const struct sluice_job *job)
     return NULL;
 }
 
-void notify_stop(struct notify **notify)
+void notify_stop(struct notify **notify, bool ends)
 {
     assert(notify);
     struct notify *old = *notify;
@@ -222,8 +225,9 @@ void notify_stop(struct notify **notify)
     pthread_cond_broadcast(&old->changed);
     pthread_mutex_unlock(&old->lock);
     pthread_join(old->thread, NULL);
-    look(old); // what came since
-    if (!old->stopping)
+    if (ends)
+        look(old); // what came since
+    if (ends && !old->stopping)
         say(old, "STOPPING=1");
     close(old->fd);
     pthread_mutex_destroy(&old->lock);
