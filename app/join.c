@@ -8,7 +8,8 @@
 // The parts of an output beside it, where none are named. STATUS: 0, or as glob(3).
 static int find_parts(const char *output, glob_t *found)
 {
-    const char *name = strncmp(output, "hash:", 5) ? output : output + 5;
+    bool prefixed = !strncmp(output, "hash:", 5) || !strncmp(output, "file:", 5);
+    const char *name = output + (prefixed ? 5 : 0);
     size_t size = 2 * strlen(name) + sizeof ".part-*-of-*";
     char *pattern = malloc(size), *to = pattern;
     if (!pattern)
@@ -32,6 +33,8 @@ int join_command(struct settings *settings)
         return EXIT_USAGE;
     }
     settings->config.output.name = settings->topic;
+    if (!settings->config.output.format) // there is no INPUT, before which it could be meant
+        settings->config.output.format = settings->config.input_format;
     const char *const *parts = (const char *const *)settings->word;
     if (!settings->words && !find_parts(settings->topic, &found))
         parts = (const char *const *)found.gl_pathv;

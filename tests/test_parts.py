@@ -540,6 +540,14 @@ def seal(file, **changes):
     file.write_text("\n".join([compact[0], *lines[1:-1], compact[1]]) + "\n")
 
 
+def test_a_join_finds_the_parts_of_a_prefixed_name_and_takes_a_format(run, tmp_path, film):
+    for k in (1, 2):
+        assert run(film("b.mp4"), "file:out.bin", "-f", "gray", "--format", "mp4", "--shard", f"{k}/2", "-q").code == 0
+    joined = run("join", "file:out.bin", "--format", "mp4")
+    assert joined.code == 0, joined.stderr
+    assert "mp4" in tools.probe(tmp_path / "out.bin", "-show_entries", "format=format_name")["format"]["format_name"]
+
+
 @pytest.mark.parametrize("encoder", ["mpeg2video", "mpeg4", "libx264", "ffv1"])
 @pytest.mark.parametrize("chain", ["gray", "invert"])
 def test_an_audit_passes_whatever_range_an_encoder_takes(run, tmp_path, film, encoder, chain):

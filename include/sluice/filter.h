@@ -10,7 +10,7 @@
 //     struct sluice_filter *filter;
 //     enum sluice_status status = sluice_filter_create(&config, &filter);
 //     if (!status)
-//         status = sluice_filter_run(filter, &in, &out);
+//         status = sluice_filter_run(filter, &in, &out, NULL);
 //     sluice_filter_destroy(&filter);
 //
 // Results. The same bits from every backend, on every machine (docs/arithmetic.md).
