@@ -192,7 +192,11 @@ static int filter_packet(const struct route *route, AVPacket *packet)
         *data = packet->side_data[--packet->side_data_elems];
         break;
     }
-    return error;
+    if (error >= 0 || !route->copied || error == AVERROR(ENOMEM))
+        return error;
+    av_packet_unref(packet); // filters have their own words for what is damaged
+    av_bsf_flush(filter);
+    return AVERROR_INVALIDDATA;
 }
 
 // Live: the first packet gives the files their names.
