@@ -200,6 +200,14 @@ def test_gap_of_a_file_at_its_own_pace_is_filled(tmp_path, clips):
     assert frames["filled"] > 20 and frames["losses"] == 1 and frames["out"] > 65
 
 
+def test_gap_is_filled_at_the_rate_of_the_source(tmp_path):
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=s=64x48:r=240:d=3", *tools.X264, tmp_path / "fast.mkv")
+    tools.sluice("fast.mkv", "hash:list.txt", *NULL, "--live", "--gap", "freeze", "--json", "run.json", "--stall-timeout",
+                 0.5, "--simulate", "stall=2s@1", cwd=tmp_path)
+    frames = tools.load(tmp_path / "run.json")["frames"]
+    assert frames["losses"] == 1 and frames["filled"] > 200, frames
+
+
 def test_stalled_file_at_its_own_pace_is_the_end_without_reconnects(tmp_path, clips):
     stalled = Run(tmp_path, clips["film.mkv"], "stall=9s@1", "--live", "--stall-timeout", 0.7,
                   "--reconnect", "no", code=3)

@@ -264,8 +264,8 @@ static enum status write_filling(struct encode *encode, AVFrame *const *picture)
     return status;
 }
 
-// Emit gap frames while the source is lost.
-static enum status fill_gap(struct encode *encode)
+// Emit the next gap frame, if one is due while the source is lost. *wrote: it was.
+static enum status fill_gap(struct encode *encode, bool *wrote)
 {
     const struct encode_ports *ports = &encode->ports;
     struct live_figures live;
@@ -276,7 +276,8 @@ static enum status fill_gap(struct encode *encode)
     enum status status = live.lost && !ports->stop->asked && !ports->selection->complete
                              ? next_filling(encode, live.clock_us, picture)
                              : STATUS_OK;
-    if (picture[0] && !status)
+    *wrote = picture[0] && !status;
+    if (*wrote)
         status = write_filling(encode, picture);
     for (int n = 0; n < ports->pictures; n++)
         av_frame_free(&picture[n]);
@@ -297,6 +298,7 @@ static void cancel(struct encode *encode, enum status status)
 static enum status take_slot(struct encode *encode, enum status *status, struct slot **slot)
 {
     const int64_t look_ns = 10 * INT64_C(1000000);
+    const int most = 32; // frames in one of these times: 3200 a second
     const struct encode_ports *ports = &encode->ports;
     if (!encode->gap[0] || (ports->gap_kind == GAP_SKIP && ports->selection->end_us == INT64_MAX))
         return ring_take(ports->ring, slot);
@@ -304,8 +306,9 @@ static enum status take_slot(struct encode *encode, enum status *status, struct 
         enum status taken = ring_take_until(ports->ring, slot, meter_now_ns() + look_ns);
         if (taken || *slot)
             return taken;
-        if (!*status)
-            *status = fill_gap(encode);
+        bool more = true;
+        for (int k = 0; k < most && more && !*status; k++)
+            *status = fill_gap(encode, &more);
         if (*status)
             cancel(encode, *status);
     }
