@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "app/jobs/part_folders.h"
 #include "app/sandbox/sandbox.h"
 #include "control/verbs.h"
 
@@ -229,6 +230,29 @@ static void allow_outputs(struct reach *reach)
     const char *const files[] = {settings->json, settings->journal, config->trace};
     for (size_t k = 0; k < sizeof files / sizeof *files; k++)
         allow_change(reach, files[k]);
+}
+
+static void allow_report(void *reach, const char *name)
+{
+    allow_change(reach, name);
+}
+
+// What parts are joined to: the output, and the reports that their manifests name.
+static void allow_joined(struct reach *reach)
+{
+    const struct settings *settings = reach->settings;
+    struct part_folders found = {0};
+    allow_change(reach, settings->topic);
+    if (settings->words)
+        part_folder_reports(settings->word[0], allow_report, reach);
+    else if (settings->topic)
+        part_folders_find(settings->topic, &found);
+    for (int k = 1; k <= found.parts; k++) {
+        char *folder = part_folder_name(settings->topic, k, found.parts);
+        if (folder)
+            part_folder_reports(folder, allow_report, reach);
+        free(folder);
+    }
 }
 
 static void allow_inputs(struct reach *reach)
@@ -491,7 +515,7 @@ int sandbox_begin(struct settings *settings, enum command command)
     if (command != COMMAND_FILTER && command != COMMAND_SERVE)
         sandbox_allow(&reach.sandbox, "/", SANDBOX_READ);
     if (command == COMMAND_JOIN)
-        allow_change(&reach, settings->topic);
+        allow_joined(&reach);
     if (command == COMMAND_AUDIT)
         allow_change(&reach, settings->json);
     for (int k = 0; k < settings->allowed_count; k++)

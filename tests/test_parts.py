@@ -540,6 +540,17 @@ def seal(file, **changes):
     file.write_text("\n".join([compact[0], *lines[1:-1], compact[1]]) + "\n")
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_a_join_writes_reports_into_other_folders(run, tmp_path, film, named):
+    """The sandbox lets it."""
+    (tmp_path / "reports").mkdir()
+    for k in (1, 2):
+        assert run(film("b.mp4"), "out.mkv", "-f", "gray,stats=reports/s.jsonl", "--shard", f"{k}/2", "-q").code == 0
+    joined = run("join", "out.mkv", *(sorted(tmp_path.glob("*.part-*")) if named else []))
+    assert joined.code == 0, joined.stderr
+    assert len((tmp_path / "reports" / "s.jsonl").read_text().splitlines()) >= 150
+
+
 def test_a_join_finds_the_parts_of_a_prefixed_name_and_takes_a_format(run, tmp_path, film):
     for k in (1, 2):
         assert run(film("b.mp4"), "file:out.bin", "-f", "gray", "--format", "mp4", "--shard", f"{k}/2", "-q").code == 0

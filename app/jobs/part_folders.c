@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,4 +158,25 @@ bool part_folder_ledger(const char *folder, struct sluice_ledger *ledger)
     json_decref(end);
     free(line);
     return read;
+}
+
+void part_folder_reports(const char *folder, void (*tell)(void *opaque, const char *file),
+                         void *opaque)
+{
+    char path[PATH_MAX], *line = NULL;
+    size_t room = 0, k;
+    json_t *report;
+    snprintf(path, sizeof path, "%s/manifest", folder);
+    FILE *file = fopen(path, "re");
+    json_t *identity = file && getline(&line, &room, file) > 0 ? json_loads(line, 0, NULL) : NULL;
+    json_array_foreach(json_object_get(identity, "reports"), k, report)
+    {
+        const char *name = json_string_value(json_object_get(report, "file"));
+        if (name)
+            tell(opaque, name);
+    }
+    json_decref(identity);
+    free(line);
+    if (file)
+        fclose(file);
 }

@@ -26,6 +26,10 @@ struct part_folders {
 
 void part_folders_find(const char *output, struct part_folders *found);
 
+// Tell of each file that a part has a report for, as its manifest's first line names it.
+void part_folder_reports(const char *folder, void (*tell)(void *opaque, const char *file),
+                         void *opaque);
+
 // Read the counts of a part that is there from the end of its manifest: true, and *ledger, if they
 // can be read.
 bool part_folder_ledger(const char *folder, struct sluice_ledger *ledger);
