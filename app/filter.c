@@ -73,7 +73,7 @@ static int run_with_control(struct sluice_job *job, const struct settings *setti
     struct socket_server *control;
     if (!socket_start(job, settings->control, &control))
         return EXIT_OTHER;
-    struct notify *notify = notify_start(figures_of_job, job);
+    struct notify *notify = notify_start(notify_read_job, job);
     int code = run_job(job, settings, watcher, on_gpu);
     notify_stop(&notify, code != BEGIN_AGAIN);
     socket_stop(&control);

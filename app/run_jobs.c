@@ -304,6 +304,13 @@ static enum sluice_status prepare(struct run *run)
     return status ? status : create_jobs(run);
 }
 
+static void read_jobs(const void *jobs, struct notify_state *now)
+{
+    struct figures_now figures = {0};
+    jobs_read(jobs, &figures);
+    *now = (struct notify_state){figures.progress, figures.parts_done, figures.joining};
+}
+
 int run_jobs(struct settings *settings, struct watcher **watcher)
 {
     struct run run = {.settings = settings,
@@ -312,7 +319,7 @@ int run_jobs(struct settings *settings, struct watcher **watcher)
     enum sluice_status status = prepare(&run);
     int code = exit_code_of(status);
     if (!status) {
-        struct notify *notify = notify_start(jobs_read, run.jobs);
+        struct notify *notify = notify_start(read_jobs, run.jobs);
         status = make(&run);
         notify_stop(&notify, true);
         code = report(&run, status);

@@ -20,7 +20,7 @@ static const int64_t second_ns = 1000000000;
 static const int64_t look_ns = 100 * INT64_C(1000000), status_ns = 5 * second_ns;
 
 struct notify {
-    figures_read *read; // NULL: a server
+    notify_read *read; // NULL: a server
     const void *run;
     int fd;
     struct sockaddr_un address;
@@ -81,7 +81,7 @@ static int64_t count_moves(const struct sluice_progress *now)
            now->ledger.dropped_clock + now->ledger.dropped_stop + now->ledger.dropped_disk;
 }
 
-static void feed_watchdog(struct notify *notify, const struct figures_now *now, int64_t at_ns)
+static void feed_watchdog(struct notify *notify, const struct notify_state *now, int64_t at_ns)
 {
     int64_t moves = count_moves(&now->progress) + now->parts_done;
     notify->moved |= moves != notify->moves || now->progress.connecting || now->joining;
@@ -97,7 +97,7 @@ static void feed_watchdog(struct notify *notify, const struct figures_now *now, 
 // A server is ready when it listens, and moves as long as it looks.
 static void look_after_server(struct notify *notify, int64_t at_ns)
 {
-    const struct figures_now nothing = {0};
+    const struct notify_state nothing = {0};
     if (!notify->ready)
         notify->ready = say(notify, "READY=1\nSTATUS=the page is open");
     notify->moved = true;
@@ -106,21 +106,21 @@ static void look_after_server(struct notify *notify, int64_t at_ns)
 
 static void look(struct notify *notify)
 {
-    struct figures_now figures = {0};
-    const struct sluice_progress *now = &figures.progress;
+    struct notify_state state = {0};
+    const struct sluice_progress *now = &state.progress;
     int64_t at_ns = now_ns();
     if (!notify->read) {
         look_after_server(notify, at_ns);
         return;
     }
-    notify->read(notify->run, &figures);
+    notify->read(notify->run, &state);
     if (!notify->ready && now->ledger.frames_out)
         notify->ready = say(notify, "READY=1");
     if (!notify->stopping && now->stopping)
         notify->stopping = say(notify, "STOPPING=1\nSTATUS=finishing the output");
     if (notify->stopping)
         return;
-    feed_watchdog(notify, &figures, at_ns);
+    feed_watchdog(notify, &state, at_ns);
     if (at_ns - notify->told_ns >= status_ns || now->lost != notify->lost) {
         say_status(notify, now);
         notify->told_ns = at_ns;
@@ -197,7 +197,13 @@ static bool start(struct notify *notify)
     return false;
 }
 
-struct notify *notify_start(figures_read *read, const void *run)
+void notify_read_job(const void *job, struct notify_state *now)
+{
+    *now = (struct notify_state){.progress = {.size = sizeof now->progress}};
+    sluice_job_progress(job, &now->progress);
+}
+
+struct notify *notify_start(notify_read *read, const void *run)
 {
     const char *name = getenv("NOTIFY_SOCKET");
     struct notify *notify = name && *name ? calloc(1, sizeof *notify) : NULL;

@@ -13,11 +13,23 @@
 
 #include <stdbool.h>
 
-#include "app/jobs/figures.h"
+#include "sluice/sluice.h"
+
+// How a run goes.
+struct notify_state {
+    struct sluice_progress progress;
+    int parts_done; // of a run of parts
+    bool joining;
+};
+
+typedef void notify_read(const void *run, struct notify_state *now);
+
+// The same of one job: `run` is a struct sluice_job.
+notify_read notify_read_job;
 
 // Notify systemd of readiness, progress and stopping, from a thread of its own; NULL without
 // NOTIFY_SOCKET. `read` tells how `run` goes; NULL: a server, which is ready now. `ends`: the program is about to, and
 // does not begin the run anew.
 struct notify;
-struct notify *notify_start(figures_read *read, const void *run);
+struct notify *notify_start(notify_read *read, const void *run);
 void notify_stop(struct notify **notify, bool ends);
