@@ -157,6 +157,8 @@ def test_a_part_behind_the_place_where_its_source_breaks_off_tells_of_it(program
     numbers = [n for n, place in enumerate(places, 1) if place == "read_past_holes"]
     for n in numbers[len(numbers) // 2:]:  # those before find the cuts
         which, outcome, wrong = campaign.one(("shard-again", "libav", n))
+        if not any(line.startswith("failed av_read_frame") for line in outcome.log):
+            continue  # threads took their turns in another order
         made = ends_of_manifest(outcome)
         if made and made[0] == whole[0]:  # it was cut where the others are
             frames, truncated = made[1]["frames"], made[1]["truncated"]
