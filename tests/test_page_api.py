@@ -553,7 +553,7 @@ def picture(page, query=""):
 
 def test_a_snapshot_is_a_picture_or_breaks_off(tmp_path):
     """One that takes too long is no empty answer that seems to be whole."""
-    source = "testsrc2=size=3840x2160:rate=5:duration=20"
+    source = "testsrc2=size=3840x2160:rate=5:duration=6"
     tools.ffmpeg("-f", "lavfi", "-i", source, "-c:v", "libx264", "-preset", "ultrafast", tmp_path / "large.mkv")
     with serve(tmp_path, "large.mkv", "-f", "wavelet=1..32") as shown:
         shown.await_input(state="running")
