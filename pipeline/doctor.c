@@ -70,25 +70,20 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
     return status;
 }
 
-// What the configuration says of raw video, where there is no input.
+// Shape a frame, where there is no input, as the configuration describes raw video.
 static enum status shape_as_asked(const struct subject *subject, const struct sluice_config *config,
                                   AVFrame *frame)
 {
-    const char *name = config->input_pixfmt;
+    enum AVPixelFormat pixel = frame->format;
+    enum status status = config->input_pixfmt
+                             ? pixel_asked_for(config->input_pixfmt, &subject->log, &pixel)
+                             : STATUS_OK;
+    frame->format = pixel;
     if (config->input_width > 0 && config->input_height > 0) {
         frame->width = config->input_width;
         frame->height = config->input_height;
     }
-    if (!name)
-        return STATUS_OK;
-    frame->format = av_get_pix_fmt(name);
-    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(frame->format);
-    if (!about || about->flags & AV_PIX_FMT_FLAG_HWACCEL)
-        return log_fail(&subject->log, STATUS_USAGE,
-                        "--pix-fmt is '%s', which is no pixel format of pictures in memory; "
-                        "'ffmpeg -pix_fmts' lists them",
-                        name);
-    return STATUS_OK;
+    return status;
 }
 
 // A frame without samples, shaped like those of the input, or as asked, or 4:2:0 of 1920x1080.

@@ -178,6 +178,18 @@ bool pixel_describe(enum AVPixelFormat pixel, const struct color_tags *tags, int
     return true;
 }
 
+enum status pixel_asked_for(const char *name, const struct log *log, enum AVPixelFormat *pixel)
+{
+    *pixel = av_get_pix_fmt(name);
+    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(*pixel);
+    if (about && !(about->flags & AV_PIX_FMT_FLAG_HWACCEL))
+        return STATUS_OK;
+    return log_fail(log, STATUS_USAGE,
+                    "--pix-fmt is '%s', which is no pixel format of pictures in memory; 'ffmpeg "
+                    "-pix_fmts' lists them",
+                    name);
+}
+
 enum AVPixelFormat pixel_find(const struct format *format)
 {
     const struct color_tags none = {0};

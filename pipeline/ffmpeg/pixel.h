@@ -4,6 +4,8 @@
 #include <libavutil/frame.h>
 #include <libavutil/pixfmt.h>
 
+#include "base/log.h"
+#include "base/status.h"
 #include "plan/format.h"
 
 // The colour tags of a picture, as FFmpeg carries them.
@@ -29,6 +31,10 @@ bool pixel_is_full(const AVFrame *frame);
 // first.
 bool pixel_describe(enum AVPixelFormat pixel, const struct color_tags *tags, int width, int height,
                     struct format *format);
+
+// Read the name that --pix-fmt was given. STATUS_USAGE, with a sentence, for what is no format of pictures
+// in memory.
+enum status pixel_asked_for(const char *name, const struct log *log, enum AVPixelFormat *pixel);
 
 // The pixel format with this storage, or AV_PIX_FMT_NONE.
 enum AVPixelFormat pixel_find(const struct format *format);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pipeline/ffmpeg/check.h"
+#include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/ffmpeg/scaler.h"
 
 static enum status refuse_encoding(const struct sink_request *request, const struct log *log)
@@ -70,14 +71,10 @@ static enum status ask_pixel(struct sink *sink, const char *name, const char *ow
     const struct color_tags none = {0};
     struct format format;
     char names[1024];
-    enum AVPixelFormat pixel = av_get_pix_fmt(name);
-    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(pixel);
-    if (!about || about->flags & AV_PIX_FMT_FLAG_HWACCEL)
-        return log_fail(
-            log, STATUS_USAGE,
-            "--pix-fmt is '%s', which is no pixel format of pictures in memory; 'ffmpeg "
-            "-pix_fmts' lists them",
-            name);
+    enum AVPixelFormat pixel;
+    enum status status = pixel_asked_for(name, log, &pixel);
+    if (status)
+        return status;
     if (!holds(formats->candidates, pixel)) {
         list_names(formats->candidates, names, sizeof names);
         return log_fail(log, STATUS_USAGE, "--pix-fmt %s: %s does not take it; it takes %s", name,
