@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "app/app.h"
+#include "app/jobs/part_folders.h"
 
 // The parts of an output beside it, where none are named. STATUS: 0, or as glob(3).
 static int find_parts(const char *output, glob_t *found)
 {
-    bool prefixed = !strncmp(output, "hash:", 5) || !strncmp(output, "file:", 5);
-    const char *name = output + (prefixed ? 5 : 0);
+    const char *name = part_folder_base(output);
     size_t size = 2 * strlen(name) + sizeof ".part-*-of-*";
     char *pattern = malloc(size), *to = pattern;
     if (!pattern)

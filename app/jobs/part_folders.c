@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The file that the folders stand beside.
-static const char *file_of(const char *output)
+const char *part_folder_base(const char *output)
 {
     if (!strncmp(output, "hash:", 5))
         return output + 5;
@@ -19,7 +18,8 @@ static const char *file_of(const char *output)
 char *part_folder_name(const char *output, int part, int parts)
 {
     char *name;
-    return asprintf(&name, "%s.part-%d-of-%d", file_of(output), part, parts) < 0 ? NULL : name;
+    return asprintf(&name, "%s.part-%d-of-%d", part_folder_base(output), part, parts) < 0 ? NULL
+                                                                                          : name;
 }
 
 char **part_folder_names(const char *output, int parts)
@@ -94,7 +94,7 @@ static void find(const char *folder, const char *base, struct divisions *divisio
 void part_folders_find(const char *output, struct part_folders *found)
 {
     struct divisions divisions = {.count = 0};
-    const char *file = file_of(output), *slash = strrchr(file, '/');
+    const char *file = part_folder_base(output), *slash = strrchr(file, '/');
     char *folder = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
     int all = 0;
     *found = (struct part_folders){0};

@@ -6,6 +6,9 @@
 
 #include "sluice/sluice.h"
 
+// The file that the folders of an output's parts stand beside: "hash:FILE" is FILE. Part of `output`.
+const char *part_folder_base(const char *output);
+
 // The name of the folder of part `part` from 1, of output `output`, a file or "hash:FILE". The
 // caller frees it; NULL without memory.
 char *part_folder_name(const char *output, int part, int parts);
