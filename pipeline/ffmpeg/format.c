@@ -71,3 +71,8 @@ int format_read(AVFormatContext *file, AVPacket *packet)
     av_packet_unref(packet);
     return reading;
 }
+
+bool format_has_ended(int error)
+{
+    return error == AVERROR_EOF || error == AVERROR_INVALIDDATA;
+}

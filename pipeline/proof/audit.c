@@ -62,8 +62,7 @@ static enum status read_packets(struct audit *audit, AVFormatContext *file)
         av_packet_unref(packet);
     }
     av_packet_free(&packet);
-    bool ended = error == AVERROR_EOF || error == AVERROR_INVALIDDATA; // as of a file that was cut
-    if (!status && !ended)
+    if (!status && !format_has_ended(error))
         status = check_failed(audit->log, STATUS_INPUT, error, "%s cannot be read", audit->output);
     if (!status && audit->found.packets != audit->manifest.packets)
         status = log_fail(audit->log, STATUS_FAILED,

@@ -237,8 +237,7 @@ static enum status end_part(struct part_video *video, int error)
 {
     struct part_set *set = video->set;
     enum status status = STATUS_OK;
-    bool ended = error == AVERROR_EOF || error == AVERROR_INVALIDDATA; // as of a file that was cut
-    if (!ended)
+    if (!format_has_ended(error))
         return check_failed(video->log, STATUS_INPUT, error, "%s: its video cannot be read",
                             folder_of(video));
     if (video->number != set->manifest[video->part].packets)
