@@ -130,6 +130,22 @@ def test_a_copied_packet_to_be_shown_before_it_is_decoded_costs_nothing(run, tmp
     assert len(was) == len(now) == 50 and len(moved) == 1
 
 
+def test_sound_with_a_header_that_nobody_knows_costs_its_packet(run, tmp_path):
+    """ADTS with a checksum and several blocks, which libavformat takes no header off."""
+    tools.ffmpeg(*tools.SHORT, "-f", "lavfi", "-i", "sine=440:duration=2", "-shortest", *tools.X264, "-c:a", "aac",
+                 tmp_path / "film.ts")
+    data = bytearray((tmp_path / "film.ts").read_bytes())
+    heads = [at for at in range(2000, len(data) - 8) if data[at] == 0xff and data[at + 1] == 0xf1 and data[at + 2] >> 6 == 1
+             and data[at + 6] == 0xfc]
+    data[heads[len(heads) // 2] + 1] &= 0xfe
+    data[heads[len(heads) // 2] + 6] |= 1
+    (tmp_path / "bad.ts").write_bytes(data)
+    result = run("bad.ts", "out.mp4", "-f", "null")
+    assert result.code in (0, 3) and "a damaged packet of stream 1 is left out" in result.stderr, result.stderr
+    sound = tools.probe(tmp_path / "out.mp4", "-select_streams", "a", "-show_packets")["packets"]
+    assert len(sound) > 10
+
+
 def times_of(file, stream):
     told = tools.probe(file, "-select_streams", f"v:{stream}", "-show_packets", "-show_entries", "packet=pts_time")
     times = sorted(float(packet["pts_time"]) for packet in told["packets"])
