@@ -237,7 +237,7 @@ static void allow_report(void *reach, const char *name)
     allow_change(reach, name);
 }
 
-// What parts are joined to: the output, and the reports that their manifests name.
+// Allow the output that parts are joined to, and the reports that their manifests name.
 static void allow_joined(struct reach *reach)
 {
     const struct settings *settings = reach->settings;

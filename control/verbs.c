@@ -117,7 +117,8 @@ static json_t *refuse_verb(void)
     return verb_refusal(text);
 }
 
-// What takes none has some, or the other way round: `chain` alone is no wish for a chain without stages.
+// Refuse a verb that takes arguments and has none, as `chain` alone is no wish for a chain without stages; or the
+// other way round.
 static json_t *refuse_arguments(const struct verb *verb)
 {
     char text[128];

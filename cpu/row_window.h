@@ -19,8 +19,8 @@ struct row_window {
     size_t apron; // room for them, in bytes
 };
 
-// What a window does with its rows: hold them; only point at them; or neither, where only its bytes
-// are asked for, of which there may be more than there is memory.
+// A window holds its rows; or it only points at them; or it does neither, where only its bytes are
+// asked for, which may be more than there is memory.
 enum row_window_use { WINDOW_HOLDS, WINDOW_POINTS, WINDOW_MEASURES };
 
 // Make room for `rows` rows of `columns` samples. STATUS_MEMORY is the only failure; finish it

@@ -54,7 +54,7 @@ static unsigned code_of(enum status status)
     return status == STATUS_EOF ? 409 : status == STATUS_MEMORY ? 503 : 422;
 }
 
-// What a visitor may ask for of that; NULL: nothing is asked for.
+// The check of what a visitor asks for, visited.h; NULL: nothing is asked for.
 typedef enum status check_visited(const struct chains *chains, const char *text, char **admitted,
                                   char *why, size_t size);
 

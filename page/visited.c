@@ -10,7 +10,7 @@
 
 // ---- values of the present chain ----
 
-// What a visitor's chain may take over.
+// The chain that a visitor's may take texts over from.
 struct present {
     struct chain_guard guard;
     const struct chain *chain;

@@ -52,7 +52,7 @@ struct chain_guard {
 enum status chain_parse(const char *text, const struct picture_reader *reader, struct chain *chain,
                         struct chain_error *error);
 
-// What a text is read with.
+// Readers and guards of a text.
 struct chain_source {
     const struct picture_reader *reader; // (optional)
     const struct chain_guard *guard;     // (optional)

@@ -18,7 +18,7 @@
 // How a run goes.
 struct notify_state {
     struct sluice_progress progress;
-    int parts_done; // of a run of parts
+    int parts_done; // 0 in a run that is one job
     bool joining;
 };
 

@@ -23,7 +23,7 @@ struct input_io {
     int64_t size;     // at the beginning; -1: of what is no regular file
     int64_t begin;    // where reading began; -1: where there are no places
     bool has_data;    // something was read
-    atomic_int error; // of the last read that failed; 0: none did
+    atomic_int error; // the last failed read's; 0: none failed
 };
 
 // ---- reading ----

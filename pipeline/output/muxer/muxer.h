@@ -40,12 +40,11 @@ struct muxer_streams {
     bool global_header;             // the codec's headers are in its parameters and not in packets
     const AVFrame *first;           // a filtered frame: tags and side data
     int64_t shift;                  // microseconds by which timestamps move back
-    int64_t
-        begin;    // where the output begins before that, in microseconds: its first frame or before
-    int64_t end;  // where the output ends before that, in microseconds; INT64_MAX: unknown
-    bool rotated; // pictures have been rotated, the container is not to ask for it
-    bool alone;   // nothing but the video goes along, not even chapters, and times stay as they are
-    bool again;   // not the first muxer with these: streams left out have been logged
+    int64_t begin; // where the output begins before that: its first frame or before; microseconds
+    int64_t end;   // where the output ends before that, in microseconds; INT64_MAX: unknown
+    bool rotated;  // pictures have been rotated, the container is not to ask for it
+    bool alone; // nothing but the video goes along, not even chapters, and times stay as they are
+    bool again; // not the first muxer with these: streams left out have been logged
 };
 
 // Copy streams with all that they point to; the caller owns *copy, also after a failure.

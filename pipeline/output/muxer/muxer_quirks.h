@@ -22,8 +22,8 @@ struct muxer_quirks {
     bool attachments;    // files within the file: fonts, pictures
     bool header_decides; // a trial header; avformat_query_codec() knows one of several tables
     bool mpegts_names;   // codecs without a stream type of MPEG-TS are left out: nobody reads them
-    const char *inner; // of a playlist: the container of its segments; NULL: MPEG-TS, or it varies
-    bool bare_aac;     // AAC without ADTS headers, which sources in MPEG-TS have
+    const char *inner;   // a playlist's segments are in this container; NULL: MPEG-TS, or it varies
+    bool bare_aac;       // AAC without ADTS headers, which sources in MPEG-TS have
     struct {
         const char *key, *value; // the same with this option; NULL: with none
     } bare_aac_with;

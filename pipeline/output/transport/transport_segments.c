@@ -29,7 +29,7 @@ struct segments {
     struct muxer_streams streams; // owned
     int64_t key_due_us; // where the next segment is to begin; INT64_MIN: there was no frame yet; of
                         // the thread that pushes video
-    int64_t origin_us;  // of the first packet of video; INT64_MIN: there was none yet
+    int64_t origin_us;  // the first packet of video's time; INT64_MIN: there was none yet
     int64_t due_us;     // where the next segment is to begin
     struct packet *held[MAX_HELD]; // packets of other streams, until the video of their time
                                    // decides the segment
