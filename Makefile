@@ -94,12 +94,14 @@ endif
 # Of row kernels. Nobody asks for the flags that floating point raises: without them comparisons become vectors, too.
 ROW_FLAGS = -O3 -fno-math-errno -fno-trapping-math
 
-# Objects are made anew when flags change, which this file holds.
-OBJECT_FLAGS = $(lastword $(CC)) $(CFLAGS) $(HARDEN) $(MODES) $(STRICT) $(WARNINGS) $(ROW_FLAGS) $(VERSION)
+# $(call keep,NAME,TEXT): a file of that text, which is written where the text is another one.
 ifneq ($(filter-out help clean setup% uninstall,$(or $(MAKECMDGOALS),all)),)
-$(shell mkdir -p $(BUILD) && echo '$(OBJECT_FLAGS)' > $(BUILD)/flags.new && \
-    { cmp -s $(BUILD)/flags.new $(BUILD)/flags || cp $(BUILD)/flags.new $(BUILD)/flags; })
+keep = $(shell mkdir -p $(BUILD) && echo '$(2)' > $(BUILD)/$(1).new && \
+    { cmp -s $(BUILD)/$(1).new $(BUILD)/$(1) || cp $(BUILD)/$(1).new $(BUILD)/$(1); })
 endif
+# Objects are made anew when flags change.
+OBJECT_FLAGS = $(lastword $(CC)) $(CFLAGS) $(HARDEN) $(MODES) $(STRICT) $(WARNINGS) $(ROW_FLAGS) $(VERSION)
+$(call keep,flags,$(OBJECT_FLAGS))
 
 # ---- sources: wildcards per folder ----
 
@@ -129,6 +131,8 @@ SHARED = $(BUILD)/libsluice.so.$(SOVERSION)
 SHARED_FILTER = $(BUILD)/libsluice-filter.so.$(SOVERSION)
 SYSTEM_LIBS = $(CUDA_LIBS) -lm -lpthread -ldl
 LINK = $(CC) $(LDFLAGS) $(HARDEN_LINK)
+# What is made of objects is made anew when there are other ones: with CUDA after a build without it, or less a file.
+$(call keep,objects,$(APP_O) $(LIBRARY_O))
 
 all: $(BUILD)/sluice $(BUILD)/conformance $(BUILD)/budget $(SHARED) $(BUILD)/libsluice.a \
     $(SHARED_FILTER) $(BUILD)/libsluice-filter.a
@@ -139,9 +143,9 @@ else ifeq ($(NVCC),)
 endif
 
 # The objects as they are, for what stands on more than the interface: `sluice bench`, and tests.
-$(BUILD)/internal.a: $(LIBRARY_O)
+$(BUILD)/internal.a: $(LIBRARY_O) $(BUILD)/objects
 	@rm -f $@
-	$(AR) rcsD $@ $^
+	$(AR) rcsD $@ $(LIBRARY_O)
 
 $(BUILD)/sluice: $(APP_O) $(BUILD)/internal.a
 	$(LINK) -pie -o $@ $^ $(FFMPEG_LIBS) $(SYSTEM_LIBS)
@@ -150,29 +154,29 @@ $(BUILD)/sluice: $(APP_O) $(BUILD)/internal.a
 # names as ours.
 $(BUILD)/libsluice.a: $(LIBRARY_O)
 $(BUILD)/libsluice-filter.a: $(FILTER_O)
-$(BUILD)/libsluice.a $(BUILD)/libsluice-filter.a:
+$(BUILD)/libsluice.a $(BUILD)/libsluice-filter.a: $(BUILD)/objects
 	@rm -f $@
-	$(CC) -r -nostdlib -Wl,--force-group-allocation -o $(@:.a=.o) $^
+	$(CC) -r -nostdlib -Wl,--force-group-allocation -o $(@:.a=.o) $(filter %.o,$^)
 	$(OBJCOPY) --localize-hidden $(@:.a=.o)
 	$(AR) rcsD $@ $(@:.a=.o)
 
-$(SHARED): $(LIBRARY_O) pipeline/sluice.map
+$(SHARED): $(LIBRARY_O) pipeline/sluice.map $(BUILD)/objects
 	$(LINK) -shared -Wl,-soname,$(@F) -Wl,--version-script,pipeline/sluice.map -Wl,-z,defs \
 	    -o $@ $(LIBRARY_O) $(FFMPEG_LIBS) $(SYSTEM_LIBS)
 	@ln -sf $(@F) $(BUILD)/libsluice.so
 
-$(SHARED_FILTER): $(FILTER_O) filter/sluice-filter.map
+$(SHARED_FILTER): $(FILTER_O) filter/sluice-filter.map $(BUILD)/objects
 	$(LINK) -shared -Wl,-soname,$(@F) -Wl,--version-script,filter/sluice-filter.map -Wl,-z,defs \
 	    -o $@ $(FILTER_O) $(SYSTEM_LIBS)
 	@ln -sf $(@F) $(BUILD)/libsluice-filter.so
 
 # Of the filter alone, which needs no FFmpeg, so that compilers for other machines build them, too.
 CONFORMANCE_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/conformance/*.c) pipeline/engine/filter/multi_gpu.c)
-$(BUILD)/conformance: $(CONFORMANCE_O) $(FILTER_O)
-	$(LINK) -pie -o $@ $^ $(SYSTEM_LIBS)
+$(BUILD)/conformance: $(CONFORMANCE_O) $(FILTER_O) $(BUILD)/objects
+	$(LINK) -pie -o $@ $(filter %.o,$^) $(SYSTEM_LIBS)
 
-$(BUILD)/budget: $(BUILD)/tests/budget.o $(FILTER_O)
-	$(LINK) -pie -o $@ $^ $(SYSTEM_LIBS)
+$(BUILD)/budget: $(BUILD)/tests/budget.o $(FILTER_O) $(BUILD)/objects
+	$(LINK) -pie -o $@ $(filter %.o,$^) $(SYSTEM_LIBS)
 
 # What a call of the filter library costs; it reports and judges nothing.
 $(BUILD)/filter_overhead: $(BUILD)/tests/filter_overhead.o $(BUILD)/internal.a

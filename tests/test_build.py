@@ -162,3 +162,12 @@ def test_headers_rebuild_what_includes_them(tmp_path):
     assert rooms == {"app"}
     assert made_again(tmp_path, "pipeline/values.c") >= {"build/pipeline/values.o"}
     assert {"build/pipeline/doctor.o", "build/app/main.o"} <= made_again(tmp_path, "include/sluice/version.h")
+    # What is made of objects knows which they were.
+    def archived():
+        return "rcsD build/internal.a" in tools.execute(["make", "-n", "-C", tmp_path, "CUDA=no", "build/internal.a"]).text
+    archived() # notes the objects
+    for file in [*tmp_path.glob("build/**/*.o"), tmp_path / "build/kernels/cuda_stub.o", tmp_path / "build/internal.a"]:
+        file.touch()
+    assert not archived()
+    (tmp_path / "pipeline/messages.c").unlink()
+    assert archived()
