@@ -79,6 +79,7 @@ void source_close(struct source **source)
     input_io_close(&old->io);
     simulate_unref(&old->simulate);
     reach_unref(&old->reach);
+    stamps_finish(&old->stamps);
     clock_finish(&old->clock);
     outage_finish(&old->outage);
     free(old->name);
@@ -259,8 +260,8 @@ static void mark_hole(struct source *source, AVPacket *packet)
     source->hole = false;
 }
 
-// Read the next packet of a file: its damage, its time and its pace.
-static enum status read_file(struct source *source, AVPacket *packet)
+// Read the demuxer's next packet, marked if it is damaged.
+static enum status demux(struct source *source, AVPacket *packet)
 {
     int error = read_demuxer(source, packet);
     source->broken |= source_log_refusal(source); // a part is missing
@@ -285,13 +286,50 @@ static enum status read_file(struct source *source, AVPacket *packet)
     fix_mark(source, packet);
     mark_hole(source, packet);
     source->images_read += packet->stream_index == source->video;
+    return STATUS_OK;
+}
+
+// The same, of which damaged times are mended. *packet is NULL where none goes on yet.
+static enum status demux_mended(struct source *source, struct packet **packet)
+{
+    *packet = packet_create();
+    if (!*packet)
+        return STATUS_MEMORY;
+    enum status status = demux(source, (*packet)->av);
+    if (status) {
+        packet_destroy(packet);
+        source->ended = status == STATUS_EOF;
+        return source->ended ? STATUS_OK : status;
+    }
+    (*packet)->arrived_ns = meter_now_ns();
+    const AVStream *stream = source->format->streams[(*packet)->av->stream_index];
+    enum AVMediaType type = stream->codecpar->codec_type;
+    if (source->raw || (type != AVMEDIA_TYPE_VIDEO && type != AVMEDIA_TYPE_AUDIO))
+        return STATUS_OK;
+    return stamps_put(&source->stamps, (unsigned)stream->index, stream->time_base, packet);
+}
+
+// Read the next packet of a file, at its time and its pace.
+static enum status read_file(struct source *source, struct packet **packet)
+{
     enum status status = STATUS_OK;
-    if (may_jump(source))
-        status = clock_fix(&source->clock, source->format, source->name, source->log, packet);
-    note_end(source, packet);
-    follow_outage(source, packet);
+    *packet = stamps_take(&source->stamps);
+    while (!status && !*packet && !source->ended)
+        status = demux_mended(source, packet);
+    if (!status && !*packet)
+        *packet = stamps_end(&source->stamps);
+    if (!*packet)
+        return status ? status : STATUS_EOF;
+    AVPacket *av = (*packet)->av;
+    if (!status && may_jump(source))
+        status = clock_fix(&source->clock, source->format, source->name, source->log, av);
+    note_end(source, av);
+    follow_outage(source, av);
     if (!status)
-        keep_pace(source, packet);
+        keep_pace(source, av);
+    (*packet)->arrived_ns = meter_now_ns();
+    if (status)
+        packet_destroy(packet);
     return status;
 }
 
@@ -311,14 +349,7 @@ static enum status read_packet(struct source *source, struct packet **packet)
         return read_live(source, packet);
     if (source->pushed)
         return read_pushed(source, packet);
-    *packet = packet_create();
-    if (!*packet)
-        return STATUS_MEMORY;
-    enum status status = read_file(source, (*packet)->av);
-    (*packet)->arrived_ns = meter_now_ns();
-    if (status)
-        packet_destroy(packet);
-    return status;
+    return read_file(source, packet);
 }
 
 // Read the next packet, with simulated faults of packets.
@@ -373,8 +404,9 @@ enum status source_seek(struct source *source, int64_t at_us)
 {
     assert(!source->live && !source->paced_ns && !source->simulate);
     int64_t at = av_rescale_q(at_us, AV_TIME_BASE_Q, source_video(source)->time_base);
+    stamps_finish(&source->stamps);
     clock_finish(&source->clock);
-    source->hole = false;
+    source->hole = source->ended = false;
     source_set_deadline(source, source->open_ns);
     int error = avformat_seek_file(source->format, source->video, INT64_MIN, at, at, 0);
     return error < 0 ? STATUS_INPUT : STATUS_OK;

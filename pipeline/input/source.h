@@ -21,6 +21,7 @@
 #include "pipeline/input/io/reach.h"
 #include "pipeline/input/live/live.h"
 #include "pipeline/input/live/outage.h"
+#include "pipeline/input/stamps.h"
 #include "sluice/sluice.h"
 
 struct part_span;
@@ -79,7 +80,9 @@ struct source {
     int video;                   // the stream to filter
     bool awaits_key;             // packets of video up to the next key frame are left out
     int64_t start; // request.start as a timestamp of the file, in microseconds; or AV_NOPTS
+    struct stamps stamps;
     struct clock clock;
+    bool ended; // the demuxer has no more
     int images, images_read; // of a numbered sequence: in all, and read so far
     int64_t end_us;          // the end of the packets read so far
 };

@@ -14,6 +14,7 @@
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/live/connection.h"
 #include "pipeline/input/live/live_clock.h"
+#include "pipeline/input/stamps.h"
 
 static const int64_t second_ns = 1000 * INT64_C(1000000), look_ns = 50 * INT64_C(1000000);
 // The reading thread shows that it tries to reconnect at least so often.
@@ -33,6 +34,7 @@ struct live {
     AVFormatContext *format;
     AVCodecParameters **codec; // of each of its streams, in the current connection
     int watched;
+    struct stamps stamps;
     struct live_clock clock;
     struct connection *connection;           // NULL: lost
     struct connection *closing[MAX_CLOSING]; // cancelled, with threads that may still hang
@@ -327,20 +329,36 @@ static enum status give_parting(struct live *live, struct packet **packet)
     return packet_set_restart(*packet, NULL);
 }
 
-// Make a packet of the connection one of the first connection's streams. *ours is false where there
-// is no such stream.
-static enum status adapt(struct live *live, struct packet *packet, bool *ours)
+// Make a packet of the connection one of the first connection's streams, with its time mended if that is damaged.
+// *packet is NULL behind it where there is no such stream, or where no packet goes on yet.
+static enum status adapt(struct live *live, struct packet **packet)
 {
-    AVPacket *av = packet->av;
+    AVPacket *av = (*packet)->av;
     int n = av->stream_index < (int)live->mapped ? live->map[av->stream_index] : -1;
-    *ours = n >= 0;
-    if (n < 0)
+    if (n < 0) {
+        packet_destroy(packet);
         return STATUS_OK;
+    }
     av->stream_index = n;
     if (n == live->watched)
-        note_back(live, packet->arrived_ns);
-    live_clock_stamp(&live->clock, av, packet->arrived_ns);
-    return n == live->watched && live->marks ? mark_restart(live, packet) : STATUS_OK;
+        note_back(live, (*packet)->arrived_ns);
+    enum AVMediaType type = live->format->streams[n]->codecpar->codec_type;
+    if (live->clock.untimed || (type != AVMEDIA_TYPE_VIDEO && type != AVMEDIA_TYPE_AUDIO))
+        return STATUS_OK;
+    return stamps_put(&live->stamps, (unsigned)n, live->clock.track[n].base, packet);
+}
+
+// Put a packet at its time of the clock. What waited when the connection was lost is of before.
+static enum status stamp(struct live *live, struct packet **packet)
+{
+    AVPacket *av = (*packet)->av;
+    live_clock_stamp(&live->clock, av, (*packet)->arrived_ns);
+    if (av->stream_index != live->watched || !live->marks || !live->connection)
+        return STATUS_OK;
+    enum status status = mark_restart(live, *packet);
+    if (status)
+        packet_destroy(packet);
+    return status;
 }
 
 enum status live_read(struct live *live, struct packet **packet)
@@ -349,6 +367,9 @@ enum status live_read(struct live *live, struct packet **packet)
     *packet = NULL;
     while (!is_over(live)) {
         live->tried_ns = meter_now_ns();
+        *packet = live->connection ? stamps_take(&live->stamps) : stamps_end(&live->stamps);
+        if (*packet)
+            return stamp(live, packet);
         if (live->parting)
             return give_parting(live, packet);
         enum status status = live->connection ? STATUS_OK : reconnect(live);
@@ -365,16 +386,16 @@ enum status live_read(struct live *live, struct packet **packet)
             return status;
         // A stall is a matter of when packets came; reading them late is no fault of the source.
         int64_t came_ns = next ? next->arrived_ns : meter_now_ns();
-        bool ours = false;
         if (next)
-            status = adapt(live, next, &ours);
+            status = adapt(live, &next);
         if (is_stalled(live, came_ns))
             log_stalled(live);
-        if (ours && !status)
-            *packet = next;
-        else
+        if (next && !status)
+            status = stamp(live, &next);
+        if (status)
             packet_destroy(&next);
-        if (ours || status)
+        *packet = next;
+        if (next || status)
             return status;
     }
     return STATUS_STOPPED;
@@ -463,6 +484,7 @@ void live_close(struct live **live)
         connection_close(&old->closing[k]);
     for (unsigned k = 0; old->codec && k < old->format->nb_streams; k++)
         avcodec_parameters_free(&old->codec[k]);
+    stamps_finish(&old->stamps);
     live_clock_finish(&old->clock);
     avformat_free_context(old->format);
     av_dict_free(&old->options);

@@ -1,0 +1,50 @@
+// Damaged times: of one packet among others whose times are right. A time that is out of line with its
+// stream's waits for the stream's next packet. Where that one is in line, the packet gets the time that it
+// would have had; else the stream has paused or its clock has jumped, which is for others to follow
+// (clock.h, live_clock.h).
+//
+// In line is what does not go back, and what is not further ahead than the time that has passed since the
+// packet before came.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <libavutil/rational.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "pipeline/ffmpeg/packet.h"
+
+// Where a stream stands.
+struct stamp_track {
+    bool begun;
+    int64_t last_us, next_us; // the time of its last packet, and where that ends
+    int64_t delay_us;         // the most that a packet's pts was behind its dts
+    int64_t arrived_ns;       // when its last packet came
+    AVRational base;          // of the packet that waits
+    struct packet *held;      // NULL: none waits
+};
+
+// Zero is a source of which nothing came.
+struct stamps {
+    struct stamp_track *track;
+    unsigned streams;
+    struct packet *ready; // behind the one that was given out last
+};
+
+// Take a packet of stream `stream`, whose times are in units of `base` and which has arrived_ns. What goes on
+// now is left in *packet: this one, or the one that waited, or NULL where this one waits. STATUS_MEMORY
+// (the packet stays the caller's) or STATUS_OK.
+enum status stamps_put(struct stamps *stamps, unsigned stream, AVRational base,
+                       struct packet **packet);
+
+// The packet behind the one that was given out last, to be asked for before stamps_put(); NULL: there is none.
+struct packet *stamps_take(struct stamps *stamps);
+
+// One after the other those that still wait, as they are, where no more will come; NULL: none. The streams
+// begin anew then.
+struct packet *stamps_end(struct stamps *stamps);
+
+// Frees what waits.
+void stamps_finish(struct stamps *stamps);
