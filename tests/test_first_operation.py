@@ -16,7 +16,7 @@ LEVELS = ["base", "v2", "v3", "v4", "vnni", "neon"]
 def tree(tmp_path_factory):
     """A built copy with the new operation and its stage."""
     folder = tmp_path_factory.mktemp("tree")
-    walkthrough.build(TEXT, folder, 16)
+    walkthrough.build(TEXT, folder, 16, objects=False)
     return folder
 
 

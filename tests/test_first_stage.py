@@ -16,7 +16,7 @@ TEXT = walkthrough.document("first-stage.md")
 def tree(tmp_path_factory):
     """A built copy with the new stage."""
     folder = tmp_path_factory.mktemp("tree")
-    walkthrough.build(TEXT, folder, 3)
+    walkthrough.build(TEXT, folder, 3, objects=True)
     return folder
 
 

@@ -6,8 +6,10 @@ ends in a colon, or a sentence more, and has a block of code below it.
 
 import os
 import re
+import shutil
 import subprocess
 import textwrap
+from pathlib import Path
 
 import tools
 
@@ -51,9 +53,17 @@ def execute(command, folder):
     return done.stdout
 
 
-def build(text, folder, steps):
-    """Copy the tree, follow the document, build."""
+def build(text, folder, steps, objects):
+    """Copy the tree, follow the document, build. `objects`: of what is built already, so that only what changes is
+    compiled; without them all is, which takes less time where nothing is optimised."""
     tools.copy_sources(folder)
+    built = Path(tools.SLUICE).parent
+    if objects and (built / "app/main.d").exists():
+        for file in [built / "flags", *built.glob("**/*.[od]")]:
+            copy = folder / "build" / file.relative_to(built)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file, copy)
     assert follow(text, folder) == steps
     assert last_commands(text)[0] == "make"
-    execute(f"make -j{os.cpu_count()} CUDA=no CFLAGS=-O1 build/sluice build/conformance", folder)
+    flags = "" if objects else "CFLAGS=-O1"
+    execute(f"make -j{os.cpu_count()} CUDA=no {flags} build/sluice build/conformance", folder)
