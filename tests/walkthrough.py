@@ -65,5 +65,5 @@ def build(text, folder, steps, objects):
             shutil.copy2(file, copy)
     assert follow(text, folder) == steps
     assert last_commands(text)[0] == "make"
-    flags = "" if objects else "CFLAGS=-O1"
+    flags = "" if objects else "CFLAGS=-O1 ROW_FLAGS=-O1"
     execute(f"make -j{os.cpu_count()} CUDA=no {flags} build/sluice build/conformance", folder)
