@@ -227,6 +227,17 @@ static enum status print_plan_with_room(struct subject *subject, const struct sl
     return status ? status : print_plan(subject, &on_cpu, to);
 }
 
+// The plan of an input that a job would refuse is none.
+static enum status print_plan_alone(struct subject *subject, const struct sluice_config *config,
+                                    FILE *to)
+{
+    const struct source *source = subject->source;
+    enum status status =
+        source ? decoder_check_codec(source, source_video(source)->codecpar, &subject->log)
+               : STATUS_OK;
+    return status ? status : print_plan_with_room(subject, config, to);
+}
+
 // ---- doctor ----
 
 static void print_gpus(FILE *to)
@@ -295,10 +306,16 @@ static void print_input(const struct subject *subject, const struct sluice_confi
     const AVCodecParameters *about = video->codecpar;
     const AVCodec *codec = avcodec_find_decoder(about->codec_id);
     const char *pixel = av_get_pix_fmt_name(about->format);
-    fprintf(to, "input     %s: %s, stream %d of %u: %s %dx%d %s, about %lld frames\n",
+    char unknown[256];
+    decoder_name_codec(about, unknown, sizeof unknown);
+    fprintf(to, "input     %s: %s, stream %d of %u: %s %dx%d%s%s, about %lld frames\n",
             subject->source->name, subject->source->format->iformat->name, subject->source->video,
-            subject->source->format->nb_streams, avcodec_get_name(about->codec_id), about->width,
-            about->height, pixel ? pixel : "of a format known after decoding",
+            subject->source->format->nb_streams,
+            codec ? avcodec_get_name(about->codec_id) : unknown, about->width, about->height,
+            pixel || codec ? " " : "",
+            pixel   ? pixel
+            : codec ? "of a format known after decoding"
+                    : "",
             (long long)source_frames(subject->source));
     const char *why = config->hwdec == SLUICE_HWDEC_OFF      ? "--hwdec off"
                       : config->repeatable                   ? "--repeatable"
@@ -306,8 +323,8 @@ static void print_input(const struct subject *subject, const struct sluice_confi
                       : config->hwdec == SLUICE_HWDEC_AUTO   ? decoder_stays_on_cpu(about->codec_id)
                                                              : NULL;
     if (!codec)
-        fprintf(to, "decoding  impossible: this FFmpeg has no decoder for %s\n",
-                avcodec_get_name(about->codec_id));
+        fprintf(to, "decoding  impossible: this FFmpeg (libavcodec %d) has no decoder for %s\n",
+                LIBAVCODEC_VERSION_MAJOR, unknown);
     else if (why)
         fprintf(to, "decoding  by %s on the CPU: %s\n", codec->name, why);
     else
@@ -356,8 +373,8 @@ static enum sluice_status report(const struct sluice_config *given, bool doctor,
     if (!status && !to)
         status = STATUS_MEMORY;
     if (!status)
-        status = doctor ? print_doctor(&subject, &config, to)
-                        : print_plan_with_room(&subject, &config, to);
+        status =
+            doctor ? print_doctor(&subject, &config, to) : print_plan_alone(&subject, &config, to);
     if (to)
         fclose(to);
     if (status) {

@@ -163,12 +163,44 @@ def test_no_sample_above_its_depth_leaves(run, tmp_path, pixfmt, chain):
         assert samples.max() == (1 << depth) - 1
 
 
-def test_codec_that_is_unknown(run, tmp_path, clips, out):
-    data = bytearray(clips["plain.mp4"].read_bytes())
+def with_codec(clip, tag):
+    """An MP4 with another tag for its H.264."""
+    data = bytearray(clip.read_bytes())
     at = data.index(b"avc1", data.index(b"stsd"))
-    data[at:at + 4] = b"zz99"
-    (tmp_path / "odd.mp4").write_bytes(data)
-    failed(run("odd.mp4", out / "o.mp4"), 4, out, "odd.mp4", "cannot decode", "zz99")
+    data[at:at + 4] = tag
+    return bytes(data)
+
+
+def test_codec_that_is_unknown(run, tmp_path, clips, out):
+    (tmp_path / "odd.mp4").write_bytes(with_codec(clips["plain.mp4"], b"zz99"))
+    failed(run("odd.mp4", out / "o.mp4"), 4, out, "odd.mp4", "cannot be decoded", "an unknown codec, tag zz99",
+           "no decoder for it")
+
+
+def undecodable(tmp_path, clips, kind):
+    """(words that name the file, how its codec is called): video that this FFmpeg has no decoder for."""
+    name, called, decoder = {"vvc": ("film.mp4", "vvc (H.266", "vvc"),
+                             "avs2": ("film.avs2", "avs2 (AVS2-P2/IEEE1857.4)", "libdavs2"),
+                             "unknown": ("film.mp4", "an unknown codec, tag zz99", "zz99")}[kind]
+    if f" {decoder} " in subprocess.run(["ffmpeg", "-v", "error", "-decoders"], capture_output=True, text=True).stdout:
+        pytest.skip(f"this FFmpeg has a decoder for {kind}")
+    tags = {"vvc": b"vvc1", "unknown": b"zz99"}
+    (tmp_path / name).write_bytes(with_codec(clips["plain.mp4"], tags[kind]) if kind in tags else bytes(3000))
+    return ["-F", "avs2", name] if kind == "avs2" else [name], called
+
+
+@pytest.mark.parametrize("kind", ["vvc", "avs2", "unknown"])
+def test_a_codec_without_a_decoder_is_named(run, tmp_path, clips, kind):
+    words, called = undecodable(tmp_path, clips, kind)
+    for command in [*words, "null:"], ["plan", *words]:
+        result = run(*command)
+        assert result.code == 4 and not result.stdout and result.stderr.count("\n") == 1, command
+        assert f"{words[-1]} cannot be decoded: its video is {called}" in result.stderr
+        assert "no decoder for it" in result.stderr
+    told = run("doctor", *words, "--backend", "cpu")
+    assert told.code == 0 and re.search(r"decoding  impossible: this FFmpeg \(libavcodec \d+\) has no decoder for "
+                                        + re.escape(called), told.text)
+    assert "none" not in told.text.split("\ninput ")[1].split("\n")[0]
 
 
 # ---- damaged input ----

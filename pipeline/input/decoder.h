@@ -85,3 +85,12 @@ const char *decoder_stays_on_cpu(enum AVCodecID id);
 
 // True if some GPU of NVIDIA's could decode this codec through this FFmpeg.
 bool decoder_has_hardware(enum AVCodecID id);
+
+// Name the codec of a stream for people: "vvc (H.266 / VVC (Versatile Video Coding))", and where this
+// FFmpeg has no name for it "an unknown codec, tag zz99".
+void decoder_name_codec(const AVCodecParameters *about, char *to, size_t size);
+
+// Check that the video is in the clear, and that this FFmpeg has a decoder for it. STATUS_INPUT with a
+// sentence. `about`: the parameters of source's video, or newer ones.
+enum status decoder_check_codec(const struct source *source, const AVCodecParameters *about,
+                                const struct log *log);

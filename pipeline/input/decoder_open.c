@@ -181,23 +181,50 @@ enum status decoder_check_pixels(const struct decoder *decoder, int width, int h
         decoder->source->name, width, height, (long long)pixels, (long long)most);
 }
 
+// Tags of codecs that came after the oldest FFmpeg that is taken, which has no name for them.
+static const struct {
+    const char *tag, *name;
+} later_codecs[] = {{"vvc1", "vvc (H.266)"}, {"vvi1", "vvc (H.266)"}};
+
+void decoder_name_codec(const AVCodecParameters *about, char *to, size_t size)
+{
+    const AVCodecDescriptor *known = avcodec_descriptor_get(about->codec_id);
+    char tag[AV_FOURCC_MAX_STRING_SIZE];
+    av_fourcc_make_string(tag, about->codec_tag);
+    if (known) {
+        snprintf(to, size, "%s%s%s%s", known->name, known->long_name ? " (" : "",
+                 known->long_name ? known->long_name : "", known->long_name ? ")" : "");
+        return;
+    }
+    for (size_t k = 0; k < sizeof later_codecs / sizeof *later_codecs; k++)
+        if (!strcmp(tag, later_codecs[k].tag)) {
+            snprintf(to, size, "%s", later_codecs[k].name);
+            return;
+        }
+    snprintf(to, size, about->codec_tag ? "an unknown codec, tag %s" : "an unknown codec", tag);
+}
+
+enum status decoder_check_codec(const struct source *source, const AVCodecParameters *about,
+                                const struct log *log)
+{
+    char codec[256];
+    if (source_is_encrypted(source))
+        return log_fail(log, STATUS_INPUT, "%s is encrypted; sluice needs the video in the clear",
+                        source->name);
+    if (avcodec_find_decoder(about->codec_id))
+        return STATUS_OK;
+    decoder_name_codec(about, codec, sizeof codec);
+    return log_fail(log, STATUS_INPUT,
+                    "%s cannot be decoded: its video is %s, and this FFmpeg (libavcodec %d) has no "
+                    "decoder for it; a newer FFmpeg may",
+                    source->name, codec, LIBAVCODEC_VERSION_MAJOR);
+}
+
 enum status decoder_check_stream(const struct decoder *decoder)
 {
     const AVCodecParameters *about = decoder->about;
-    const char *name = decoder->source->name;
-    if (source_is_encrypted(decoder->source))
-        return log_fail(decoder->log, STATUS_INPUT,
-                        "%s is encrypted; sluice needs the video in the clear", name);
-    if (!avcodec_find_decoder(about->codec_id)) {
-        char tag[AV_FOURCC_MAX_STRING_SIZE];
-        av_fourcc_make_string(tag, about->codec_tag);
-        return log_fail(
-            decoder->log, STATUS_INPUT,
-            "%s holds video that this FFmpeg (libavcodec %d) cannot decode: %s, tag %s; a "
-            "newer FFmpeg may",
-            name, LIBAVCODEC_VERSION_MAJOR, avcodec_get_name(about->codec_id), tag);
-    }
-    return decoder_check_pixels(decoder, about->width, about->height);
+    enum status status = decoder_check_codec(decoder->source, about, decoder->log);
+    return status ? status : decoder_check_pixels(decoder, about->width, about->height);
 }
 
 enum status decoder_choose_hardware(struct decoder *decoder)
