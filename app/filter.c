@@ -71,8 +71,13 @@ static int run_with_control(struct sluice_job *job, const struct settings *setti
                             const struct watcher *watcher, bool *on_gpu)
 {
     struct socket_server *control;
-    if (!socket_start(job, settings->control, &control))
-        return EXIT_OTHER;
+    enum sluice_status status = socket_start(job, settings->control, &control);
+    if (status) {
+        int code = exit_code_of(status);
+        if (settings->json) // an earlier run's must not speak for this one
+            write_json(settings, NULL, status, code);
+        return code;
+    }
     struct notify *notify = notify_start(notify_read_job, job);
     int code = run_job(job, settings, watcher, on_gpu);
     notify_stop(&notify, code != BEGIN_AGAIN);

@@ -152,7 +152,11 @@ const struct manual_row manual_exit_codes[] = {
     {"2", "usage: an option, stage or value is wrong", "usage"},
     {"3", "finished, but the input was damaged or frames were dropped", "damaged input"},
     {"4", "the input cannot be read or decoded", "input"},
-    {"5", "the output cannot be encoded or written", "output"},
+    {"5",
+     "the output cannot be encoded or written, a report not be written, or the address or socket "
+     "that "
+     "the run is to be reached at not be opened",
+     "output"},
     {"6", "the GPU that was required failed or is not there", "device"},
     {"7", "of 'sluice farm status': parts are still to come", "not all there yet"},
     {"129, 130, 143", "stopped by SIGHUP, SIGINT, SIGTERM; the output is complete up to there",

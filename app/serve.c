@@ -279,8 +279,9 @@ static int serve_inputs(struct serve *serve)
 // Run with the companions of all jobs: control socket and systemd notifications.
 static int serve_companions(struct serve *serve)
 {
-    if (!socket_start(NULL, serve->settings->control, &serve->control))
-        return EXIT_OTHER;
+    enum sluice_status status = socket_start(NULL, serve->settings->control, &serve->control);
+    if (status)
+        return exit_code_of(status);
     struct notify *notify = notify_start(NULL, NULL);
     int code = serve_inputs(serve);
     notify_stop(&notify, true);

@@ -33,8 +33,6 @@ int show_start(struct settings *settings, const char *address, FILE *to)
     enum status status = page_create(&request, &settings->page_log, &settings->page);
     if (status == STATUS_MEMORY)
         show_log(settings, SLUICE_LOG_ERROR, "out of memory");
-    if (status == STATUS_FAILED)
-        status = STATUS_OUTPUT;
     if (status)
         return exit_code_of((enum sluice_status)status);
     // A token that was made is part of the address; one that was given is shown nowhere.

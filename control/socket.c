@@ -160,17 +160,17 @@ int socket_connect(const struct sockaddr_un *address)
 
 // Listen there, for this user only. What an earlier run left there is removed; a socket that
 // somebody listens on, or anything else, is not.
-static int listen_on(const char *path)
+static enum sluice_status listen_on(const char *path, int *listener)
 {
     struct sockaddr_un address;
     struct stat about;
     if (!socket_address(path, &address))
-        return -1;
+        return SLUICE_STATUS_USAGE;
     int other = socket_connect(&address);
     if (other >= 0) {
         close(other);
         fprintf(stderr, "sluice: another run listens on %s\n", path);
-        return -1;
+        return SLUICE_STATUS_OUTPUT;
     }
     if (!lstat(path, &about) && S_ISSOCK(about.st_mode))
         unlink(path);
@@ -179,44 +179,57 @@ static int listen_on(const char *path)
     bool failed = fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 64);
     int error = errno;
     umask(mask);
-    if (!failed)
-        return fd;
+    if (!failed) {
+        *listener = fd;
+        return SLUICE_STATUS_OK;
+    }
     fprintf(stderr, "sluice: %s cannot be listened on: %s\n", path, strerror(error));
     if (fd >= 0)
         close(fd);
-    return -1;
+    return SLUICE_STATUS_OUTPUT;
 }
 
-bool socket_start(struct sluice_job *job, const char *path, struct socket_server **server)
+static enum sluice_status start(struct socket_server *server)
+{
+    enum sluice_status status = listen_on(server->path, &server->listener);
+    if (status)
+        return status;
+    server->spare = fcntl(server->listener, F_DUPFD_CLOEXEC, 0);
+    if (!pthread_create(&server->thread, NULL, socket_run, server))
+        return SLUICE_STATUS_OK;
+    fprintf(stderr, "sluice: no thread could be started for the socket %s\n", server->path);
+    close(server->listener);
+    unlink(server->path);
+    if (server->spare >= 0)
+        close(server->spare);
+    return SLUICE_STATUS_FAILED;
+}
+
+enum sluice_status socket_start(struct sluice_job *job, const char *path,
+                                struct socket_server **server)
 {
     assert(server);
     *server = NULL;
     if (!path)
-        return true;
+        return SLUICE_STATUS_OK;
     struct socket_server *made = calloc(1, sizeof *made);
-    if (!made)
-        return false;
+    if (!made) {
+        fprintf(stderr, "sluice: out of memory for the socket %s\n", path);
+        return SLUICE_STATUS_MEMORY;
+    }
     made->job = job;
     made->path = path;
     pthread_mutex_init(&made->lock, NULL);
     for (int k = 0; k < CLIENTS; k++)
         made->client[k].fd = -1;
-    made->listener = listen_on(path);
-    made->spare = made->listener < 0 ? -1 : fcntl(made->listener, F_DUPFD_CLOEXEC, 0);
-    if (made->listener >= 0 && !pthread_create(&made->thread, NULL, socket_run, made)) {
+    enum sluice_status status = start(made);
+    if (!status) {
         *server = made;
-        return true;
+        return SLUICE_STATUS_OK;
     }
-    if (made->listener >= 0) {
-        fprintf(stderr, "sluice: no thread could be started for the socket %s\n", path);
-        close(made->listener);
-        unlink(path);
-    }
-    if (made->spare >= 0)
-        close(made->spare);
     pthread_mutex_destroy(&made->lock);
     free(made);
-    return false;
+    return status;
 }
 
 void socket_turn(struct socket_server *server, struct sluice_job *job)

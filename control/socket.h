@@ -10,13 +10,16 @@
 #include "sluice/sluice.h"
 
 // Listen on a socket for questions and changes, in a thread of its own; a path that is NULL: do
-// not. false with a sentence if that cannot be. `path` has to live as long as the server.
+// not. With a sentence: SLUICE_STATUS_USAGE if the path is too long, SLUICE_STATUS_OUTPUT if it cannot be
+// listened on, SLUICE_STATUS_FAILED if there is no thread for it, SLUICE_STATUS_MEMORY. `path` has to live
+// as long as the server.
 //
 // socket_turn() names another job to ask, NULL for none, once the one before has answered;
 // socket_quits() says whether the end was asked for. Both take NULL. socket_stop() waits for the
 // thread and removes the socket.
 struct socket_server;
-bool socket_start(struct sluice_job *job, const char *path, struct socket_server **server);
+enum sluice_status socket_start(struct sluice_job *job, const char *path,
+                                struct socket_server **server);
 void socket_turn(struct socket_server *server, struct sluice_job *job);
 bool socket_quits(const struct socket_server *server);
 void socket_stop(struct socket_server **server);

@@ -243,9 +243,25 @@ def test_port_in_use_is_said_before_anything_is_written(run, tmp_path, clips):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         result = run(clips["film.mkv"], "out.mkv", "--metrics", port)
-    assert result.code == 1
+        serves = run("serve", "--listen", "127.0.0.1:0", "--metrics", port)
+    assert result.code == serves.code == 5
+    assert f"metrics cannot be shown at {port}: Address already in use" in serves.stderr and not serves.stdout
     assert f"metrics cannot be shown at {port}: Address already in use" in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("path, code, said", [("none/ctl", 5, "none/ctl cannot be listened on: No such file"),
+                                              ("there", 5, "there cannot be listened on: Address already in use"),
+                                              ("x" * 200, 2, "is too long")])
+def test_a_control_socket_that_cannot_be_opened_is_an_output_that_cannot(run, tmp_path, clips, path, code, said):
+    (tmp_path / "there").write_text("a file")
+    runs = run(clips["film.mkv"], "out.mkv", "--control", path, "--json", "run.json")
+    serves = run("serve", "--listen", "127.0.0.1:0", "--control", path)
+    for result in runs, serves:
+        assert result.code == code and said in result.stderr, result.stderr
+    assert json.loads((tmp_path / "run.json").read_text())["exit"] == code
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["run.json", "there"]
+    assert (tmp_path / "there").read_text() == "a file"
 
 
 @pytest.mark.parametrize("address", ["", "x", "65536", "-1", "9464x", "[::1]", "::1:9464", "host:",

@@ -25,7 +25,7 @@
 struct metrics;
 
 // Listen at an address as http.h has them. While no job is there to be watched, whoever asks gets
-// 503. STATUS_USAGE and STATUS_FAILED with a sentence.
+// 503. STATUS_USAGE, STATUS_OUTPUT and STATUS_FAILED with a sentence, as http_create().
 enum status metrics_create(const char *address, const struct log *log, struct metrics **metrics);
 
 // The job is created, and stays until another one is watched, or none (NULL), or metrics_destroy().

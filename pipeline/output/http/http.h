@@ -111,7 +111,7 @@ struct http_server {
 struct http;
 
 // Listen. The log outlives the server. STATUS_USAGE with a sentence if the address is none,
-// STATUS_FAILED if it cannot be listened on.
+// STATUS_OUTPUT if it cannot be listened on, STATUS_FAILED if there is no thread for it.
 enum status http_create(const struct http_server *server, const struct log *log,
                         struct http **http);
 

@@ -88,7 +88,7 @@ static enum status bind_to(const struct http_server *server, const struct log *l
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
-    return log_fail(log, STATUS_FAILED, "%s cannot be shown at %s: %s", server->name,
+    return log_fail(log, STATUS_OUTPUT, "%s cannot be shown at %s: %s", server->name,
                     server->address, strerror(error));
 }
 

@@ -14,6 +14,6 @@ struct http_listener {
 };
 
 // Listen. The caller closes the descriptor. STATUS_USAGE with a sentence if the address is none,
-// STATUS_FAILED if it cannot be listened on; the descriptor is -1 then.
+// STATUS_OUTPUT if it cannot be listened on; the descriptor is -1 then.
 enum status http_listen(const struct http_server *server, const struct log *log,
                         struct http_listener *listener);

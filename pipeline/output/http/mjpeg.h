@@ -20,8 +20,8 @@ enum { MJPEG_WATCHERS = 32 };
 
 struct mjpeg;
 
-// Listen at an address as in http.h; the page is called `title` (optional). STATUS_USAGE and
-// STATUS_FAILED with a sentence.
+// Listen at an address as in http.h; the page is called `title` (optional). STATUS_USAGE,
+// STATUS_OUTPUT and STATUS_FAILED with a sentence, as http_create().
 enum status mjpeg_create(const char *address, const char *title, const struct log *log,
                          struct mjpeg **mjpeg);
 

@@ -15,7 +15,6 @@ static struct page *page_of(const struct transport *transport)
     return (struct page *)transport;
 }
 
-// An address already in use is an output that cannot be written.
 static enum status open_page(struct transport *transport, const struct muxer_streams *streams)
 {
     struct page *self = page_of(transport);
@@ -23,7 +22,7 @@ static enum status open_page(struct transport *transport, const struct muxer_str
     enum status status =
         mjpeg_create(request->destination->name, streams->name, request->log, &self->mjpeg);
     if (status)
-        return status == STATUS_FAILED ? STATUS_OUTPUT : status;
+        return status;
     log_print(request->log, LOG_INFO, "the picture is at %s", mjpeg_url(self->mjpeg));
     return transport_note_accepted(transport, streams);
 }
