@@ -5,7 +5,7 @@
 #include "app/app.h"
 #include "app/option.h"
 
-extern const struct option_section section_filtering, section_input, section_output, section_farm;
+extern const struct option_section section_filtering, section_input, section_output;
 
 static bool is_named(const struct option_row *row, const char *const *names)
 {
@@ -34,14 +34,45 @@ static bool is_of_parts(const struct option_row *row)
     return is_named(row, more) || (is_usual && !is_named(row, others));
 }
 
-// True if the option is the farm's own.
-static bool is_of_farm(const struct settings *settings, const struct option_row *row)
+// Options of the farm itself, and the verbs on which they have an effect.
+static const struct {
+    const char *name, *verbs; // NULL: all
+} own_options[] = {
+    {"parts", "submit print"},
+    {"at-once", "submit print"},
+    {"program", "submit print"},
+    {"samples", "submit print"},
+    {"overwrite", "submit"},
+    {"no-overwrite", "submit"},
+    {"dry-run", "submit resume"},
+    {"as", "print"},
+    {"image", "print"},
+    {"claim", "print"},
+    {"json", "status"},
+    {"help", NULL},
+    {"version", NULL},
+};
+
+static bool is_among(const char *verb, const char *verbs)
 {
-    static const char *const own[] = {"overwrite", "no-overwrite", "help",
-                                      "version",   "samples",      NULL};
-    bool status = settings->topic && !strcmp(settings->topic, "status");
-    return is_of(&section_farm, row) || is_named(row, own) ||
-           (status && !strcmp(row->name, "json"));
+    size_t length = strlen(verb);
+    for (const char *at = verbs; (at = strstr(at, verb)); at += length)
+        if ((at == verbs || at[-1] == ' ') && (!at[length] || at[length] == ' '))
+            return true;
+    return false;
+}
+
+// The verbs that take the option; NULL: all. *own: it is the farm's, not its parts'.
+static const char *verbs_of(const struct option_row *row, bool *own)
+{
+    for (size_t k = 0; k < sizeof own_options / sizeof *own_options; k++)
+        if (!strcmp(own_options[k].name, row->name)) {
+            *own = true;
+            return own_options[k].verbs;
+        }
+    *own = false;
+    bool any = !strcmp(row->name, "quiet") || !strcmp(row->name, "verbose");
+    return any ? NULL : "submit print";
 }
 
 // One argument may be many options, "-qqq": the list grows with its words.
@@ -77,16 +108,33 @@ int farm_note_name(struct settings *settings, const char *name)
     return note(settings, is_command ? "./" : "", name, "", "");
 }
 
+static int refuse(const struct settings *settings, const struct option_row *row, const char *verbs)
+{
+    const char *dashes = option_has_one_dash(row) ? "-" : "--";
+    char verb[4300];
+    int first = (int)strcspn(verbs, " ");
+    sluice_public_name(settings->topic, verb, sizeof verb);
+    const char *second = verbs + first + (verbs[first] == ' ');
+    fprintf(stderr, "sluice: farm %s does not take %s%s; farm %.*s%s%s %s\n", settings->topic,
+            dashes, row->name, first, verbs, *second ? " and " : "", second,
+            *second ? "do" : "does");
+    return EXIT_USAGE;
+}
+
 int farm_note_option(struct settings *settings, const struct option_row *row, const char *text)
 {
     const char *dashes = option_has_one_dash(row) ? "-" : "--";
-    if (is_of_farm(settings, row))
-        return -1;
-    if (!is_of_parts(row)) {
+    bool own;
+    const char *verbs = verbs_of(row, &own);
+    if (!own && !is_of_parts(row)) {
         fprintf(stderr, "sluice: %s%s is of a run by itself; a farm's parts do not take it\n",
                 dashes, row->name);
         return EXIT_USAGE;
     }
+    if (verbs && settings->topic && !is_among(settings->topic, verbs))
+        return refuse(settings, row, verbs);
+    if (own)
+        return -1;
     if (!text || row->implied)
         return note(settings, dashes, row->name, text ? "=" : "", text ? text : "");
     int code = note(settings, dashes, row->name, "", "");
