@@ -99,9 +99,8 @@ int audit_command(struct settings *settings);
 int farm_command(struct settings *settings);
 int bisect_command(struct settings *settings);
 
-// Check that the options of --jobs go with the command and with each other. -1: yes; else the exit
-// code, after a sentence.
-int options_check_jobs(const struct settings *settings, enum command command);
+// Check that the options of --jobs go with each other. -1: yes; else the exit code, after a sentence.
+int options_check_jobs(const struct settings *settings);
 
 // Make the output in parts by several jobs at once, and join them: `sluice INPUT OUTPUT --jobs N`.
 // Returns the exit code.

@@ -15,10 +15,11 @@ const struct command_row commands[] = {
                         .topical = true,
                         .run = stages_command},
     [COMMAND_PLAN] = {.name = "plan",
-                      .arguments = "[INPUT] [-f CHAIN]",
+                      .arguments = "[INPUT [OUTPUT]] [-f CHAIN]",
                       .help = "passes that a chain comes to",
                       .details = "With halos, memory and conversions. Without INPUT the plan is "
-                                 "for --size and --pix-fmt, or 8-bit 4:2:0 of 1920x1080.",
+                                 "for --size and --pix-fmt, or 8-bit 4:2:0 of 1920x1080. Nothing "
+                                 "is written.",
                       .run = plan_command},
     [COMMAND_DOCTOR] = {.name = "doctor",
                         .arguments = "[INPUT [OUTPUT]]",
@@ -28,6 +29,7 @@ const struct command_row commands[] = {
                         .run = doctor_command},
     [COMMAND_BENCH] = {.name = "bench",
                        .arguments = "[INPUT] [-f CHAIN]",
+                       .no_output = true,
                        .help = "how fast this machine filters",
                        .details = "With INPUT also how fast it decodes, filters and encodes that "
                                   "file. 'sluice help benchmark' lists its options.",

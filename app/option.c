@@ -37,6 +37,44 @@ const struct option_row *option_find(const char *name)
     return NULL;
 }
 
+// ---- commands ----
+
+static unsigned commands_of(const struct option_row *row)
+{
+    for (int s = 0; !row->commands && option_sections[s]; s++)
+        for (const struct option_row *each = option_sections[s]->rows; each->name; each++)
+            if (each == row)
+                return option_sections[s]->commands;
+    return row->commands;
+}
+
+bool option_is_for(const struct option_row *row, enum command command)
+{
+    return command == COMMAND_FARM || commands_of(row) & 1U << command;
+}
+
+static const char *name_of(int command)
+{
+    return commands[command].name ? commands[command].name : "a run";
+}
+
+int option_refuse(const struct option_row *row, enum command command)
+{
+    unsigned others = commands_of(row);
+    const char *dashes = option_has_one_dash(row) ? "-" : "--";
+    assert(others && !(others & 1U << command));
+    fprintf(stderr, "sluice: %s does not take %s%s; ", name_of((int)command), dashes, row->name);
+    bool several = others & (others - 1);
+    for (int k = 0; others; k++, others &= others - 1) {
+        int next = __builtin_ctz(others);
+        bool last = !(others & (others - 1));
+        fprintf(stderr, "%s%s", !k ? "" : last ? " and " : ", ", name_of(next));
+    }
+    fprintf(stderr, several ? " do" : " does");
+    fprintf(stderr, row->instead ? ", and %s\n" : "\n", row->instead);
+    return EXIT_USAGE;
+}
+
 bool option_has_one_dash(const struct option_row *row)
 {
     return strchr(row->name, ':');

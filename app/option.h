@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct settings;
+#include "app/app.h"
+
 struct option_row;
 
 enum value_type {
@@ -30,6 +31,15 @@ enum value_completion { COMPLETE_NOTHING, COMPLETE_FILES, COMPLETE_CHAIN };
 
 enum { MAX_CHOICES = 5, MAX_OPTIONS = 128 };
 
+// Sets of commands, of enum command in app/app.h: `FOR(PLAN) | FOR(DOCTOR)`.
+#define FOR(command) (1U << COMMAND_##command)
+#define FOR_ALL (~0U)
+#define FOR_RUNS (FOR(FILTER) | FOR(BENCH) | FOR(SERVE))         // they filter INPUT
+#define FOR_INPUTS (FOR_RUNS | FOR(PLAN) | FOR(DOCTOR))          // they open INPUT
+#define FOR_PROOFS (FOR(JOIN) | FOR(AUDIT) | FOR(BISECT))        // they read manifests
+#define FOR_FILES (FOR_RUNS | FOR(CTL) | FOR(JOIN) | FOR(AUDIT)) // they write files
+#define FOR_SANDBOXED (FOR(FILTER) | FOR(SERVE) | FOR(PLAN) | FOR_PROOFS)
+
 struct choice {
     const char *name; // NULL ends the list
     unsigned value;   // VALUE_CHOICE: the enumerator
@@ -38,8 +48,10 @@ struct choice {
 
 // One option. Zero is the usual: all but name and help is optional.
 struct option_row {
-    const char *name; // behind "--", and behind "-" if there is a colon in it, as ffmpeg's "c:v"
-    char letter;      // behind "-"
+    const char *name;    // behind "--", and behind "-" if there is a colon in it, as ffmpeg's "c:v"
+    char letter;         // behind "-"
+    unsigned commands;   // those on which it has an effect; 0: its section's. Others refuse it
+    const char *instead; // what they have for it: "serve has --listen ADDRESS"
     enum value_type type;
     enum option_scope scope;
     size_t offset;        // the member, in struct settings or, but for SCOPE_RUN, in sluice_output
@@ -85,6 +97,7 @@ struct option_row {
 
 struct option_section {
     const char *name;              // `sluice help NAME` shows it
+    unsigned commands;             // of options that do not name theirs; not 0
     const char *title;             // a heading
     const char *about;             // (optional) sentences below it
     const struct option_row *rows; // ended by one without a name
@@ -98,6 +111,14 @@ const struct option_row *option_at(int index);
 
 // The option of this name or letter, with or without dashes; NULL: there is none.
 const struct option_row *option_find(const char *name);
+
+// True if the option has an effect on the command. `sluice farm` looks for itself (app/farm_line.c): most
+// of its options are those of its parts.
+bool option_is_for(const struct option_row *row, enum command command);
+
+// Refuse an option that has no effect on the command: a sentence that says which commands have it.
+// Returns the exit code.
+int option_refuse(const struct option_row *row, enum command command);
 
 // True if the option is spelled with one dash: "-c:v".
 bool option_has_one_dash(const struct option_row *row);
@@ -142,8 +163,9 @@ struct command_row {
     const char *arguments;
     const char *help;
     const char *details;
-    bool topical; // its first word is settings->topic, no input
-    bool wordy;   // ... and further ones are settings->word
+    bool topical;   // its first word is settings->topic, no input
+    bool wordy;     // ... and further ones are settings->word
+    bool no_output; // INPUT is the only other name
     int (*run)(struct settings *settings);
 };
 

@@ -51,6 +51,22 @@ static const struct option_row *found_option(int found)
 
 // ---- names and commands ----
 
+static int refuse_name(const char *name, enum command command)
+{
+    const struct command_row *row = &commands[command];
+    char shown[4300];
+    sluice_public_name(name, shown, sizeof shown);
+    if (option_is_for(option_find("output"), command))
+        fprintf(stderr,
+                "sluice: '%s' is one name too many; further outputs are named by -o, and a pattern "
+                "of images stands in quotes: 'frames/*.png'\n",
+                shown);
+    else
+        fprintf(stderr, "sluice: '%s' is one name too many: 'sluice %s %s'\n", shown, row->name,
+                row->arguments);
+    return EXIT_USAGE;
+}
+
 static int add_name(struct settings *settings, enum command command, const char *name)
 {
     struct sluice_config *config = &settings->config;
@@ -63,15 +79,9 @@ static int add_name(struct settings *settings, enum command command, const char 
                          : !config->input       ? &config->input
                          : !config->output.name ? &config->output.name
                                                 : NULL;
-    if (!place || *place) {
-        char shown[4300];
-        sluice_public_name(name, shown, sizeof shown);
-        fprintf(stderr,
-                "sluice: '%s' is one name too many; further outputs are named by -o, and a pattern "
-                "of images stands in quotes: 'frames/*.png'\n",
-                shown);
-        return EXIT_USAGE;
-    }
+    bool spare = place == &config->output.name && commands[command].no_output;
+    if (!place || *place || spare)
+        return refuse_name(name, command);
     *place = topical ? name : argument_text(settings, name);
     if (!*place)
         return EXIT_USAGE;
@@ -153,10 +163,6 @@ static int missing_value(const char *text)
 static int missing_names(const struct settings *settings, enum command command)
 {
     const struct sluice_config *config = &settings->config;
-    if (settings->ladder && command != COMMAND_BENCH) {
-        fprintf(stderr, "sluice: --ladder is of bench; 'sluice bench --ladder'\n");
-        return EXIT_USAGE;
-    }
     if (command != COMMAND_FILTER || (config->input && config->output.name))
         return -1;
     char shown[4300];
@@ -192,6 +198,8 @@ static int check_reports(struct settings *settings, enum command command)
 static int set_found(const struct option_row *row, struct settings *settings, enum command command,
                      const char *text)
 {
+    if (!option_is_for(row, command))
+        return option_refuse(row, command);
     int code = command == COMMAND_FARM ? farm_note_option(settings, row, text) : -1;
     if (code >= 0)
         return code;
@@ -265,7 +273,7 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
     if (code < 0)
         code = options_check_page(settings, *command);
     if (code < 0)
-        code = options_check_jobs(settings, *command);
+        code = options_check_jobs(settings);
     if (code < 0 && *command == COMMAND_FILTER && !journal_read(settings))
         code = EXIT_USAGE;
     if (code < 0)

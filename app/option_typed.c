@@ -68,13 +68,9 @@ static int refuse(const char *sentence)
 
 static int check_serve(const struct settings *settings)
 {
-    if (settings->page_address)
-        return refuse("--page is of a run with outputs; the address of serve is --listen");
     if (settings->config.output.name || settings->output_count)
         return refuse("serve writes no output; 'sluice INPUT OUTPUT --page 8080' shows a run that "
                       "does");
-    if (settings->json || settings->replay || settings->config.trace)
-        return refuse("--json, --replay and --trace are of a run with outputs, which serve is not");
     return -1;
 }
 
@@ -94,8 +90,6 @@ int options_check_page(const struct settings *settings, enum command command)
 {
     bool serves = command == COMMAND_SERVE,
          runs = command == COMMAND_FILTER && settings->page_address;
-    if (settings->listen && !serves)
-        return refuse("--listen is of 'sluice serve'; a run has its page by --page ADDRESS");
     if (!serves && !runs)
         return check_no_page(settings);
     if (!settings->tls_cert != !settings->tls_key)

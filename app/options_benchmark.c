@@ -25,6 +25,7 @@ static const struct option_row rows[] = {
 
 const struct option_section section_benchmark = {
     .name = "benchmark",
+    .commands = FOR(BENCH),
     .title = "Benchmark ('sluice bench')",
     .about = "Options of filtering, --size, --pix-fmt and --json hold here, too.",
     .rows = rows,

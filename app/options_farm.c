@@ -63,6 +63,7 @@ static const struct option_row rows[] = {
 
 const struct option_section section_farm = {
     .name = "farm",
+    .commands = FOR(FARM),
     .title = "Many machines",
     .about = "'sluice farm' gives the parts of one output to an engine that schedules tasks: "
              "Slurm, Kubernetes, or xargs. Words behind '--' are options of sbatch.",

@@ -19,6 +19,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "backend",
+        .commands = FOR_INPUTS | FOR(AUDIT) | FOR(BISECT),
         OF_RUN(config.backend),
         .argument = "NAME",
         .choices = {{"auto", SLUICE_BACKEND_AUTO,
@@ -56,6 +57,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "threads",
+        .commands = FOR_INPUTS | FOR(AUDIT) | FOR(BISECT),
         OF_RUN(config.threads),
         .argument = "N",
         .min = 1,
@@ -87,6 +89,7 @@ static const struct option_row rows[] = {
 
 const struct option_section section_filtering = {
     .name = "filtering",
+    .commands = FOR_INPUTS,
     .title = "Filtering",
     .rows = rows,
 };

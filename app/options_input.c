@@ -6,6 +6,7 @@ static const struct option_row rows[] = {
     {
         .name = "format",
         .letter = 'F',
+        .commands = FOR_INPUTS | FOR(JOIN),
         OF_SIDE(config.input_format, format),
         .argument = "FORMAT",
         .initial = "by content and extension",
@@ -48,6 +49,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "start",
+        .commands = FOR_RUNS,
         OF_RUN(config.start),
         .argument = "TIME",
         .initial = "0",
@@ -57,6 +59,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "duration",
+        .commands = FOR_RUNS,
         OF_RUN(config.duration),
         .argument = "TIME",
         .positive = true,
@@ -64,6 +67,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "frames",
+        .commands = FOR_RUNS,
         OF_RUN(config.frames),
         .argument = "N",
         .min = 1,
@@ -82,6 +86,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "max-pixels",
+        .commands = FOR_INPUTS | FOR_PROOFS,
         OF_RUN(config.max_pixels),
         .argument = "N",
         .min = 1,
@@ -98,6 +103,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "simulate",
+        .commands = FOR_RUNS,
         OF_RUN(config.simulate),
         .argument = "FAULTS",
         .help = "inject faults: packet loss, corruption, stalls, disconnects, timestamp jumps, "
@@ -113,6 +119,7 @@ static const struct option_row rows[] = {
 
 const struct option_section section_input = {
     .name = "input",
+    .commands = FOR_INPUTS,
     .title = "Input",
     .about = "Before INPUT --format and --pix-fmt describe the input, behind it the output.",
     .rows = rows,

@@ -10,6 +10,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "list-devices",
+        .commands = FOR_ALL,
         .type = VALUE_FLAG,
         .set = show_devices,
         .help = "list cameras and screens, their sizes and frame rates",
@@ -86,6 +87,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "gap",
+        .commands = FOR_RUNS,
         OF_RUN(config.gap),
         .argument = "HOW",
         .choices = {{"skip", SLUICE_GAP_SKIP, "no frames: timestamps leap over the gap"},
@@ -99,6 +101,7 @@ static const struct option_row rows[] = {
 
 const struct option_section section_live = {
     .name = "live",
+    .commands = FOR_INPUTS,
     .title = "Live input",
     .about = "Cameras, screens and streams: rtsp, rtmp, srt, udp, rtp, tcp, http without an end, "
              "/dev/video0, x11grab::0. TIME is seconds, or with a unit, as in 120ms.",

@@ -6,6 +6,7 @@ static const struct option_row rows[] = {
     {
         .name = "output",
         .letter = 'o',
+        .commands = FOR(FILTER) | FOR(PLAN) | FOR(DOCTOR),
         .set = add_output,
         .argument = "OUTPUT",
         .completes = COMPLETE_FILES,
@@ -54,6 +55,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "option",
+        .commands = FOR_INPUTS | FOR(JOIN),
         .set = add_output_option,
         .argument = "KEY=VALUE",
         .repeats = true,
@@ -72,6 +74,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "segment",
+        .commands = FOR_INPUTS & ~FOR(BENCH),
         OF_OUTPUT(segment),
         .argument = "TIME",
         .positive = true,
@@ -85,6 +88,7 @@ static const struct option_row rows[] = {
     {
         .name = "overwrite",
         .letter = 'y',
+        .commands = FOR_FILES,
         OF_RUN(config.overwrite),
         .help = "overwrite files, each once the new one is complete",
         .details = "Holds for every file of the run: outputs, reports, traces, journals.",
@@ -92,11 +96,13 @@ static const struct option_row rows[] = {
     {
         .name = "no-overwrite",
         .letter = 'n',
+        .commands = FOR_FILES,
         OF_RUN(never),
         .help = "never overwrite files (the default), even beside -y",
     },
     {
         .name = "strict",
+        .commands = FOR(FILTER) | FOR(SERVE) | FOR(JOIN),
         OF_RUN(strict),
         .help = "treat damaged input and dropped frames as a failure: exit code 1 instead of 3",
     },
@@ -105,6 +111,7 @@ static const struct option_row rows[] = {
 
 const struct option_section section_output = {
     .name = "output",
+    .commands = FOR_INPUTS,
     .title = "Output and encoding",
     .about = "Encoding options describe the output named last before them, or the first one; so do "
              "--format and --pix-fmt behind INPUT.",

@@ -5,6 +5,8 @@
 static const struct option_row rows[] = {
     {
         .name = "page",
+        .commands = FOR(FILTER),
+        .instead = "serve has --listen ADDRESS",
         OF_RUN(page_address),
         .argument = "ADDRESS",
         .help = "show a run in browsers and change it there: PORT (this machine only) or HOST:PORT",
@@ -13,6 +15,8 @@ static const struct option_row rows[] = {
     },
     {
         .name = "listen",
+        .commands = FOR(SERVE),
+        .instead = "a run has --page ADDRESS",
         OF_RUN(listen),
         .argument = "ADDRESS",
         .initial = "127.0.0.1:8080",
@@ -75,6 +79,7 @@ static const struct option_row rows[] = {
 
 const struct option_section section_page = {
     .name = "page",
+    .commands = FOR(FILTER) | FOR(SERVE),
     .title = "Control page ('sluice serve', and --page of any run)",
     .about =
         "An address other than loopback can be reached by others: they need the token, and see "

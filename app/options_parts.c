@@ -49,6 +49,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "source",
+        .commands = FOR_PROOFS,
         OF_RUN(config.input),
         .argument = "FILE",
         .completes = COMPLETE_FILES,
@@ -57,6 +58,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "samples",
+        .commands = FOR(AUDIT) | FOR(FARM),
         OF_RUN(samples),
         .argument = "N",
         .min = 0,
@@ -66,6 +68,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "seed",
+        .commands = FOR(AUDIT),
         OF_RUN(seed),
         .argument = "N",
         .min = 0,
@@ -78,6 +81,7 @@ static const struct option_row rows[] = {
 
 const struct option_section section_parts = {
     .name = "parts",
+    .commands = FOR(FILTER),
     .title = "Parts of a file",
     .about = "One file by several processes, machines or GPUs: each makes a part, and 'sluice "
              "join' proves that the parts are the whole.",
@@ -119,14 +123,12 @@ static const char *find_other(const struct settings *settings)
     return NULL;
 }
 
-int options_check_jobs(const struct settings *settings, enum command command)
+int options_check_jobs(const struct settings *settings)
 {
     if (settings->resume && !settings->jobs)
         return refuse("--resume is of --jobs: 'sluice INPUT OUTPUT --jobs auto --resume'");
     if (!settings->jobs)
         return -1;
-    if (command != COMMAND_FILTER)
-        return refuse("--jobs is of a run: 'sluice INPUT OUTPUT --jobs auto'");
     const char *other = find_other(settings);
     if (!other)
         return -1;

@@ -5,6 +5,7 @@
 static const struct option_row rows[] = {
     {
         .name = "control",
+        .commands = FOR(FILTER) | FOR(SERVE),
         OF_RUN(control),
         .argument = "SOCKET",
         .completes = COMPLETE_FILES,
@@ -12,6 +13,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "journal",
+        .commands = FOR(FILTER) | FOR(SERVE),
         OF_RUN(journal),
         .argument = "FILE",
         .completes = COMPLETE_FILES,
@@ -26,6 +28,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "metrics",
+        .commands = FOR(FILTER) | FOR(SERVE),
         OF_RUN(config.metrics),
         .argument = "ADDRESS",
         .help = "serve Prometheus metrics over HTTP: PORT (this machine only) or HOST:PORT",
@@ -33,6 +36,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "json",
+        .commands = FOR(FILTER) | FOR(BENCH) | FOR(AUDIT) | FOR(FARM),
         OF_RUN(json),
         .argument = "FILE",
         .completes = COMPLETE_FILES,
@@ -40,6 +44,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "trace",
+        .commands = FOR(FILTER) | FOR(BENCH),
         OF_RUN(config.trace),
         .argument = "FILE",
         .completes = COMPLETE_FILES,
@@ -47,6 +52,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "sandbox",
+        .commands = FOR_SANDBOXED,
         OF_RUN(sandbox),
         .argument = "WHEN",
         .choices = {{"auto", SANDBOX_AUTO, "with what the kernel has, unless a GPU may work"},
@@ -62,6 +68,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "allow",
+        .commands = FOR_SANDBOXED,
         .set = add_allowed,
         .argument = "FOLDER",
         .completes = COMPLETE_FILES,
@@ -72,6 +79,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "mem",
+        .commands = FOR_INPUTS,
         OF_RUN(config.mem),
         .set = set_memory,
         .argument = "SIZE",
@@ -89,6 +97,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "vram",
+        .commands = FOR_INPUTS,
         OF_RUN(config.vram),
         .set = set_memory,
         .argument = "SIZE",
@@ -102,24 +111,28 @@ static const struct option_row rows[] = {
     {
         .name = "quiet",
         .letter = 'q',
+        .commands = FOR_ALL,
         OF_RUN(quiet),
         .help = "log errors only; no progress, no summary",
     },
     {
         .name = "verbose",
         .letter = 'v',
+        .commands = FOR_ALL,
         OF_RUN(verbose),
         .help = "log more, including FFmpeg's own messages",
     },
     {
         .name = "help",
         .letter = 'h',
+        .commands = FOR_ALL,
         .type = VALUE_FLAG,
         .set = show_help,
         .help = "show the help; 'sluice help TOPIC' for a section, an option, a stage or all",
     },
     {
         .name = "version",
+        .commands = FOR_ALL,
         .type = VALUE_FLAG,
         .set = show_version,
         .help = "show the versions of sluice, FFmpeg and CUDA",
@@ -129,6 +142,7 @@ static const struct option_row rows[] = {
 
 const struct option_section section_running = {
     .name = "running",
+    .commands = FOR(FILTER),
     .title = "Control, limits, reports and messages",
     .rows = rows,
 };

@@ -41,6 +41,57 @@ def refused(result, folder, *words):
     assert not list(folder.iterdir())
 
 
+# ---- options and commands ----
+
+COMMON = "quiet verbose help version list-devices".split()
+FILTERS = "filter backend hwdec device threads ring verify mem vram".split()
+OPENS = ("format pix-fmt size rate stream max-pixels repeatable live rtsp-transport playlist-hosts tls-verify ca-file "
+         "open-timeout stall-timeout reconnect max-latency c:v crf preset b:v option range").split()
+RUNS = "start duration frames simulate gap overwrite no-overwrite".split()
+PAGE = "media keep token tls-cert tls-key upload-max".split()
+PROOF = "sandbox allow source max-pixels".split()
+TAKEN = {  # by command: the options that have an effect there
+    "": [*FILTERS, *OPENS, *RUNS, *PAGE, *"""output segment strict page shard jobs resume control journal replay
+         metrics json trace sandbox allow""".split()],
+    "stages": [], "ctl": ["overwrite", "no-overwrite"],
+    "plan": [*FILTERS, *OPENS, "output", "segment", "sandbox", "allow"],
+    "doctor": [*FILTERS, *OPENS, "output", "segment"],
+    "bench": [*FILTERS, *OPENS, *RUNS, "json", "trace", "quick", "ladder", "chart"],
+    "serve": [*FILTERS, *OPENS, *RUNS, *PAGE, *"segment strict listen control journal metrics sandbox allow".split()],
+    "join": [*PROOF, "format", "option", "overwrite", "no-overwrite", "strict"],
+    "audit": [*PROOF, *"backend threads samples seed json overwrite no-overwrite".split()],
+    "bisect": [*PROOF, "backend", "threads"],
+}
+
+
+@pytest.mark.parametrize("command", TAKEN, ids=[name or "run" for name in TAKEN])
+def test_an_option_has_an_effect_or_is_refused(run, tmp_path, command):
+    rows = [row for section in SECTIONS
+            for row in re.findall(r"(?m)^  (?:    |-\w, )(--?)([\w:-]+)( [A-Z]|\[=)?", run("help", section).text)]
+    names = {name for _, name, _ in rows}
+    assert len(names) > 75 and not set(TAKEN[command]) - names
+    for dashes, name, value in rows:
+        if name not in COMMON + TAKEN[command]:
+            words = [command, dashes + name, "1"] if value else [command, dashes + name]
+            result = run(*filter(None, words))
+            refused(result, tmp_path, f"sluice: {command or 'a run'} does not take {dashes}{name}; ")
+            assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words, told", [
+    (["plan", "in.mp4", "--json", "-"], "plan does not take --json; a run, bench, audit and farm do"),
+    (["plan", "-y"], "plan does not take --overwrite; a run, bench, serve, ctl, join and audit do"),
+    (["stages", "-c:v", "ffv1"], "stages does not take -c:v; "),
+    (["doctor", "--metrics=9464"], "doctor does not take --metrics; a run and serve do"),
+    (["in.mp4", "out.mp4", "--samples", "3"], "a run does not take --samples; audit and farm do"),
+    (["serve", "--page", "8080"], "serve does not take --page; a run does, and serve has --listen ADDRESS"),
+    (["bench", "in.mp4", "out.mp4"], "'out.mp4' is one name too many: 'sluice bench [INPUT] [-f CHAIN]'"),
+    (["stages", "gray", "sobel"], "'sobel' is one name too many: 'sluice stages [NAME|all]'"),
+])
+def test_what_a_command_does_not_take_is_said(run, tmp_path, words, told):
+    refused(run(*words), tmp_path, told)
+
+
 # ---- the reports ----
 
 
@@ -56,7 +107,7 @@ def test_help_lists_every_option(run, option):
         assert name in result.text
 
 
-SECTIONS = ["filtering", "input", "live", "output", "page", "farm", "running", "benchmark"]
+SECTIONS = ["filtering", "input", "live", "output", "page", "parts", "farm", "running", "benchmark"]
 TOPICS = [
     # topic, words that its help has
     ("live", ["Live input", "--reconnect N", "(default: 5 s, of playlists 30 s)"]),
@@ -309,7 +360,7 @@ WRONG_OPTIONS = [
     (["--option", "g=99999999999"], ["g=99999999999"]),
     (["--option", "movflags=nope"], ["movflags=nope"]),
     (["-F", "nope"], ["nope", "format"]),
-    (["--listen", "8080"], ["--listen is of 'sluice serve'", "--page ADDRESS"]),
+    (["--listen", "8080"], ["a run does not take --listen", "serve does", "--page ADDRESS"]),
     (["--media", "."], ["--media is of the control page", "--page 8080"]),
     (["--token", "geheim"], ["--token is of the control page"]),
     (["--page", "8080", "--tls-cert", "a.pem"], ["--tls-cert and --tls-key stand together"]),

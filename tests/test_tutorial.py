@@ -113,7 +113,7 @@ def test_one_size_on_the_cpu_alone(run, threads):
     (["bench", "--ladder", "--size", "65536x1"], "65535"),
     (["bench", "--ladder", "--device", "0,1"], "the tutorial runs on one GPU"),
     (["bench", "--ladder=3"], ""),
-    (["--ladder", "in.mp4", "out.mp4"], "sluice bench --ladder"),
+    (["--ladder", "in.mp4", "out.mp4"], "a run does not take --ladder; bench does"),
 ])
 def test_what_the_ladder_does_not_take(run, words, told):
     result = run(*words)
