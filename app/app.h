@@ -45,7 +45,8 @@ struct settings {
     const char *reserved_outputs[4]; // the files that a run writes besides, ended by NULL
     const char *reserved_inputs[2];  // likewise that it reads
     struct sluice_file *journal_file;
-    struct page *page;   // NULL: none
+    struct page *page; // NULL: none
+    bool page_told;
     struct log page_log; // takes its own messages
     bool journal_begun, journal_failed;
     bool never;                    // what exists is kept, whatever else is said
@@ -187,11 +188,17 @@ bool journal_close(struct settings *settings);
 bool journal_read(struct settings *settings);
 void journal_changed(void *settings, int64_t pts_us, const char *chain);
 
-// Open the control page, settings->page, if `address` is not NULL, and print where it is on `to`,
-// flushed. -1: go on; else the exit code, after a sentence. Signals are blocked by then.
-// show_stop() closes it.
-int show_start(struct settings *settings, const char *address, FILE *to);
+// Open the control page, settings->page, if `address` is not NULL. -1: go on; else the exit code, after
+// a sentence. Signals are blocked by then. show_stop() closes it.
+//
+// show_tell() prints where the page is on `to`, flushed; nothing without a page, or once it was told.
+int show_start(struct settings *settings, const char *address);
+void show_tell(struct settings *settings, FILE *to);
 void show_stop(struct settings *settings);
+
+// True if the input is a file, there or not: it is opened before the page is told of, so that a mistake in
+// its name is all that is told. Addresses, devices and pipes may keep a run waiting, which the page shows.
+bool show_opens_first(const struct settings *settings);
 
 // The callbacks of a job that may be shown, with the settings: to the terminal or the journal, and
 // to the page.

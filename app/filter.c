@@ -127,6 +127,7 @@ static int run_whole(struct settings *settings, struct watcher **watcher)
             code = write_json(settings, NULL, status, code) || !there ? code : EXIT_OUTPUT;
         return code;
     }
+    show_tell(settings, stderr);
     if (watcher_signal(*watcher)) // while it was opened: there is no time to begin
         return leave(settings, watcher, job);
     watcher_watch(*watcher, job);
@@ -151,9 +152,11 @@ static int run_whole(struct settings *settings, struct watcher **watcher)
 int filter_command(struct settings *settings)
 {
     struct watcher *watcher = watcher_start(settings->config.part > 0);
-    int code = watcher ? show_start(settings, settings->page_address, stderr) : EXIT_OTHER;
+    int code = watcher ? show_start(settings, settings->page_address) : EXIT_OTHER;
     if (code < 0 && !journal_open(settings))
         code = EXIT_OUTPUT;
+    if (code < 0 && !show_opens_first(settings))
+        show_tell(settings, stderr);
     if (code < 0)
         code = settings->jobs ? run_jobs(settings, &watcher) : run_whole(settings, &watcher);
     if (code == BEGIN_AGAIN) {

@@ -1,7 +1,6 @@
 // `sluice serve [INPUT]`: the control page, and one input after another that it shows. Each pass of
 // an input is a job that writes nothing.
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,7 +33,6 @@ enum outcome {
     OUTCOME_AGAIN,  // the file ended
     OUTCOME_FAILED, // the input cannot be shown
     OUTCOME_CHOSEN, // a visitor has chosen another
-    OUTCOME_ABSENT, // the file that the command line names is not there
     OUTCOME_END,    // the program ends
 };
 
@@ -147,23 +145,12 @@ static void count_time(struct serve *serve, const struct sluice_job *job)
     serve->passed_us += (int64_t)(progress.media_seconds * 1e6);
 }
 
-// True if the command line names a file that is not there, for which nobody waits: a mistake in it
-// is told at once, as to any other command. Addresses and devices may come yet.
-static bool is_absent(const struct serve *serve)
-{
-    const char *name = input_of(serve);
-    return !serve->input && serve->passes < 2 && !serve->settings->config.await_start &&
-           !strchr(name, ':') && strcmp(name, "-") != 0 && access(name, F_OK) && errno == ENOENT;
-}
-
 static enum outcome outcome_of(const struct serve *serve, enum sluice_status status)
 {
     if (is_stopped(serve))
         return OUTCOME_END;
     if (page_wants_another(serve->page))
         return OUTCOME_CHOSEN;
-    if (status == SLUICE_STATUS_INPUT && is_absent(serve))
-        return OUTCOME_ABSENT;
     return status && status != SLUICE_STATUS_STOPPED ? OUTCOME_FAILED : OUTCOME_AGAIN;
 }
 
@@ -271,17 +258,18 @@ static int serve_inputs(struct serve *serve)
         more = outcome == OUTCOME_CHOSEN && take_choice(serve);
     }
     int signal = watcher_signal(serve->watcher);
-    if (outcome == OUTCOME_ABSENT && !signal)
-        return EXIT_INPUT;
     return signal ? EXIT_SIGNAL + signal : EXIT_WHOLE;
 }
 
-// Run with the companions of all jobs: control socket and systemd notifications.
+// Run with the companions of all jobs: control socket and systemd notifications. The address of the page is
+// told when all that may fail is there.
 static int serve_companions(struct serve *serve)
 {
-    enum sluice_status status = socket_start(NULL, serve->settings->control, &serve->control);
+    struct settings *settings = serve->settings;
+    enum sluice_status status = socket_start(NULL, settings->control, &serve->control);
     if (status)
         return exit_code_of(status);
+    show_tell(settings, stdout);
     struct notify *notify = notify_start(NULL, NULL);
     int code = serve_inputs(serve);
     notify_stop(&notify, true);
@@ -289,11 +277,38 @@ static int serve_companions(struct serve *serve)
     return code;
 }
 
+static void log_errors(void *serve_, enum sluice_log_level level, const char *sentence)
+{
+    struct serve *serve = serve_;
+    if (level == SLUICE_LOG_ERROR)
+        show_log(serve->settings, level, sentence);
+}
+
+// Refuse a file that is not there, and is no pattern either, before a page is: a mistake in the name is
+// told as by any other command. What is wrong with one that is there is shown by the page. -1: go on;
+// else the exit code.
+static int check_input(struct serve *serve)
+{
+    const struct settings *settings = serve->settings;
+    if (settings->config.await_start || !show_opens_first(settings) ||
+        !access(settings->config.input, F_OK))
+        return -1;
+    struct sluice_config config = pass_config(serve);
+    struct sluice_job *job;
+    config.log = log_errors;
+    config.changed = NULL;
+    enum sluice_status status = sluice_job_create(&config, &job);
+    sluice_job_destroy(&job);
+    return status ? exit_code_of(status) : -1;
+}
+
 int serve_command(struct settings *settings)
 {
     struct serve serve = {.settings = settings, .watcher = watcher_start(true)};
     const char *address = settings->listen ? settings->listen : "127.0.0.1:8080";
-    int code = serve.watcher ? show_start(settings, address, stdout) : EXIT_OTHER;
+    int code = serve.watcher ? check_input(&serve) : EXIT_OTHER;
+    if (code < 0)
+        code = show_start(settings, address);
     if (code < 0 && !journal_open(settings))
         code = EXIT_OUTPUT;
     if (code < 0) {

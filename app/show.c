@@ -1,6 +1,8 @@
 // The control page of a run, or of `sluice serve`.
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "app/app.h"
 
@@ -9,9 +11,8 @@ static void log_page(void *settings, enum log_level level, const char *sentence)
     terminal_log(settings, (enum sluice_log_level)level, sentence);
 }
 
-int show_start(struct settings *settings, const char *address, FILE *to)
+int show_start(struct settings *settings, const char *address)
 {
-    assert(to);
     if (!address)
         return -1;
     settings->page_log = (struct log){log_page, settings};
@@ -33,14 +34,29 @@ int show_start(struct settings *settings, const char *address, FILE *to)
     enum status status = page_create(&request, &settings->page_log, &settings->page);
     if (status == STATUS_MEMORY)
         show_log(settings, SLUICE_LOG_ERROR, "out of memory");
-    if (status)
-        return exit_code_of((enum sluice_status)status);
+    return status ? exit_code_of((enum sluice_status)status) : -1;
+}
+
+void show_tell(struct settings *settings, FILE *to)
+{
+    assert(to);
+    if (!settings->page || settings->page_told)
+        return;
     // A token that was made is part of the address; one that was given is shown nowhere.
     const char *url = page_url(settings->page);
     int length = (int)(settings->token ? strcspn(url, "#") : strlen(url));
     fprintf(to, "sluice: the page is at %.*s\n", length, url);
     fflush(to);
-    return -1;
+    settings->page_told = true;
+}
+
+bool show_opens_first(const struct settings *settings)
+{
+    const char *name = settings->config.input;
+    struct stat about;
+    if (!name || strchr(name, ':') || !strcmp(name, "-"))
+        return false;
+    return stat(name, &about) ? errno == ENOENT : S_ISREG(about.st_mode);
 }
 
 void show_stop(struct settings *settings)

@@ -155,9 +155,9 @@ def media(tmp_path, clips):
 SERVE_REFUSES = [
     # arguments, words
     (["in.mp4", "out.mp4"], ["serve writes no output", "--page 8080"]),
-    (["-o", "out.mp4"], ["serve writes no output"]),
+    (["-o", "out.mp4"], ["serve does not take --output; a run, plan and doctor do"]),
     (["in.mp4", "--page", "8080"], ["--listen"]),
-    (["in.mp4", "--json", "-"], ["--json", "run with outputs"]),
+    (["in.mp4", "--json", "-"], ["serve does not take --json; a run, "]),
     (["in.mp4", "--replay", "journal"], ["--replay"]),
     (["in.mp4", "--trace", "trace"], ["--trace"]),
     (["in.mp4", "-f", "gausian"], ["did you mean", "gaussian"]),
@@ -182,7 +182,7 @@ def test_serve_refuses(run, tmp_path, words, said):
 @pytest.mark.parametrize("command", ["plan", "doctor"])
 def test_options_of_the_page_are_for_pages(run, command):
     result = run(command, "--upload-max", "1G")
-    assert result.code == 2 and "--upload-max is of the control page" in result.stderr
+    assert result.code == 2 and f"{command} does not take --upload-max; a run and serve do" in result.stderr
 
 
 # ---- begin and end ----
@@ -373,6 +373,39 @@ def test_options_of_the_input_are_of_the_one_on_the_command_line(tmp_path, media
 def test_a_file_that_is_not_there_is_a_mistake(run, tmp_path, media):
     result = run("serve", "--listen", "127.0.0.1:0", "none.mp4", "--media", media)
     assert result.code == 4 and "none.mp4" in result.stderr and "No such file" in result.stderr
+    assert not result.stdout and result.stderr.count("\n") == 1, "a page is told of that nobody will see"
+
+
+def test_the_page_of_a_run_is_told_of_when_its_file_is_open(run, tmp_path):
+    (tmp_path / "text.mp4").write_text("no video")
+    for name, why in ("none.mp4", "No such file"), ("text.mp4", "cannot be read"):
+        result = run(name, "out.mkv", "--page", "127.0.0.1:0")
+        assert result.code == 4 and why in result.stderr
+        assert result.stderr.count("\n") == 1 and "the page is at" not in result.stderr
+
+
+def test_the_page_of_a_source_that_keeps_a_run_waiting_is_told_of_at_once(tmp_path, clips):
+    os.mkfifo(tmp_path / "pipe")
+    with Shown(tmp_path, "pipe", "out.mkv", "--page", "127.0.0.1:0") as page:
+        assert page.fine("/api/chain")["chain"]
+        (tmp_path / "pipe").write_bytes(clips["plain.mkv"].read_bytes())
+        assert page.process.wait(20) == 0
+    with socket.create_server(("127.0.0.1", 0)) as silent, \
+            Shown(tmp_path, f"rtsp://127.0.0.1:{silent.getsockname()[1]}/x", "null:", "--page", "127.0.0.1:0") as page:
+        assert page.stop()[0] == 128 + signal.SIGTERM
+
+
+def test_what_serve_needs_besides_is_there_before_the_page_is_told_of(run, tmp_path, clips):
+    for words in ["--control", "none/ctl"], ["--journal", "none/journal"]:
+        result = run("serve", clips["plain.mp4"], "--listen", "127.0.0.1:0", *words)
+        assert result.code == 5 and not result.stdout and result.stderr.count("\n") == 1
+
+
+def test_images_by_a_pattern_are_served(tmp_path, clips):
+    (tmp_path / "a1.png").write_bytes(clips["still.png"].read_bytes())
+    with serve(tmp_path, "a%d.png") as page:
+        page.await_input(state="running", name="a%d.png")
+        assert not [line for line in page.said["stderr"] if "holds one picture" in line]
 
 
 def test_an_absent_source_is_tried_again(tmp_path, clips):
