@@ -406,6 +406,8 @@ def test_audit(run, tmp_path, film, three):
     assert passed.code == 0 and "150 of 150 frames" in passed.stderr
     assert tools.load(tmp_path / "found.json")["samples"] == 150
     assert run("audit", "out.mp4", "--samples", "5", "--backend", "scalar").code == 0
+    refused = run("audit", "out.mp4", "--samples", "5", "--backend", "cuda")
+    assert refused.code == 2 and "--backend is cuda, and the CPU computes frames again" in refused.stderr
 
     row = tools.probe(out, "-select_streams", "v", "-show_entries", "packet=pos,size")["packets"][40]
     flip(out, int(row["pos"]) + int(row["size"]) // 2)

@@ -606,7 +606,7 @@ struct sluice_audit {
 // the source, unless the container stores them otherwise. The source has no frames that are left
 // out: at both ends, behind those that are drawn, or anywhere if all are. Of config count
 // `output.name`, `chain` never, `input` as for sluice_join(), `backend` (SLUICE_BACKEND_AUTO is the
-// CPU), `threads`, `max_pixels` and `log`. `seed` 0: any.
+// CPU, SLUICE_BACKEND_CUDA is refused), `threads`, `max_pixels` and `log`. `seed` 0: any.
 //
 // SLUICE_STATUS_FAILED, with a sentence that names the frame or packet: it is not what the manifest
 // says. SLUICE_STATUS_INPUT: the manifest, output or source cannot be read, or is altered. *found

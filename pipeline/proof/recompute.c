@@ -94,6 +94,11 @@ static void choose_formats(struct recompute *recompute)
 
 enum status recompute_create(const struct recompute_request *request, struct recompute **recompute)
 {
+    *recompute = NULL;
+    if (request->config->backend == SLUICE_BACKEND_CUDA)
+        return log_fail(request->log, STATUS_USAGE,
+                        "--backend is cuda, and the CPU computes frames again: it takes cpu or "
+                        "scalar here");
     *recompute = calloc(1, sizeof **recompute);
     if (!*recompute)
         return STATUS_MEMORY;

@@ -25,7 +25,7 @@ struct recompute_request {
 };
 
 // The chain's text is not needed afterwards, all else is. Fails as
-// source_open() and sluice_chain_parse().
+// source_open() and sluice_chain_parse(); STATUS_USAGE if the backend is to be CUDA.
 enum status recompute_create(const struct recompute_request *request, struct recompute **recompute);
 
 // Leaves NULL, accepts NULL behind it.
