@@ -34,11 +34,12 @@ enum { MAX_CHOICES = 5, MAX_OPTIONS = 128 };
 // Sets of commands, of enum command in app/app.h: `FOR(PLAN) | FOR(DOCTOR)`.
 #define FOR(command) (1U << COMMAND_##command)
 #define FOR_ALL (~0U)
-#define FOR_RUNS (FOR(FILTER) | FOR(BENCH) | FOR(SERVE))         // they filter INPUT
-#define FOR_INPUTS (FOR_RUNS | FOR(PLAN) | FOR(DOCTOR))          // they open INPUT
+#define FOR_A_RUN (FOR(FILTER) | FOR(PLAN))                      // plan takes the line of a run
+#define FOR_RUNS (FOR_A_RUN | FOR(BENCH) | FOR(SERVE))           // they filter INPUT
+#define FOR_INPUTS (FOR_RUNS | FOR(DOCTOR))                      // they open INPUT
 #define FOR_PROOFS (FOR(JOIN) | FOR(AUDIT) | FOR(BISECT))        // they read manifests
 #define FOR_FILES (FOR_RUNS | FOR(CTL) | FOR(JOIN) | FOR(AUDIT)) // they write files
-#define FOR_SANDBOXED (FOR(FILTER) | FOR(SERVE) | FOR(PLAN) | FOR_PROOFS)
+#define FOR_SANDBOXED (FOR_A_RUN | FOR(SERVE) | FOR_PROOFS)
 
 struct choice {
     const char *name; // NULL ends the list

@@ -88,9 +88,8 @@ static int check_no_page(const struct settings *settings)
 
 int options_check_page(const struct settings *settings, enum command command)
 {
-    bool serves = command == COMMAND_SERVE,
-         runs = command == COMMAND_FILTER && settings->page_address;
-    if (!serves && !runs)
+    bool serves = command == COMMAND_SERVE;
+    if (!serves && !settings->page_address)
         return check_no_page(settings);
     if (!settings->tls_cert != !settings->tls_key)
         return refuse("--tls-cert and --tls-key stand together: the certificate and its key");

@@ -6,7 +6,7 @@ static const struct option_row rows[] = {
     {
         .name = "output",
         .letter = 'o',
-        .commands = FOR(FILTER) | FOR(PLAN) | FOR(DOCTOR),
+        .commands = FOR_A_RUN | FOR(DOCTOR),
         .set = add_output,
         .argument = "OUTPUT",
         .completes = COMPLETE_FILES,
@@ -102,7 +102,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "strict",
-        .commands = FOR(FILTER) | FOR(SERVE) | FOR(JOIN),
+        .commands = FOR_A_RUN | FOR(SERVE) | FOR(JOIN),
         OF_RUN(strict),
         .help = "treat damaged input and dropped frames as a failure: exit code 1 instead of 3",
     },

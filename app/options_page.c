@@ -5,7 +5,7 @@
 static const struct option_row rows[] = {
     {
         .name = "page",
-        .commands = FOR(FILTER),
+        .commands = FOR_A_RUN,
         .instead = "serve has --listen ADDRESS",
         OF_RUN(page_address),
         .argument = "ADDRESS",
@@ -79,7 +79,7 @@ static const struct option_row rows[] = {
 
 const struct option_section section_page = {
     .name = "page",
-    .commands = FOR(FILTER) | FOR(SERVE),
+    .commands = FOR_A_RUN | FOR(SERVE),
     .title = "Control page ('sluice serve', and --page of any run)",
     .about =
         "An address other than loopback can be reached by others: they need the token, and see "

@@ -81,7 +81,7 @@ static const struct option_row rows[] = {
 
 const struct option_section section_parts = {
     .name = "parts",
-    .commands = FOR(FILTER),
+    .commands = FOR_A_RUN,
     .title = "Parts of a file",
     .about = "One file by several processes, machines or GPUs: each makes a part, and 'sluice "
              "join' proves that the parts are the whole.",

@@ -5,7 +5,7 @@
 static const struct option_row rows[] = {
     {
         .name = "control",
-        .commands = FOR(FILTER) | FOR(SERVE),
+        .commands = FOR_A_RUN | FOR(SERVE),
         OF_RUN(control),
         .argument = "SOCKET",
         .completes = COMPLETE_FILES,
@@ -13,7 +13,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "journal",
-        .commands = FOR(FILTER) | FOR(SERVE),
+        .commands = FOR_A_RUN | FOR(SERVE),
         OF_RUN(journal),
         .argument = "FILE",
         .completes = COMPLETE_FILES,
@@ -28,7 +28,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "metrics",
-        .commands = FOR(FILTER) | FOR(SERVE),
+        .commands = FOR_A_RUN | FOR(SERVE),
         OF_RUN(config.metrics),
         .argument = "ADDRESS",
         .help = "serve Prometheus metrics over HTTP: PORT (this machine only) or HOST:PORT",
@@ -44,7 +44,7 @@ static const struct option_row rows[] = {
     },
     {
         .name = "trace",
-        .commands = FOR(FILTER) | FOR(BENCH),
+        .commands = FOR_A_RUN | FOR(BENCH),
         OF_RUN(config.trace),
         .argument = "FILE",
         .completes = COMPLETE_FILES,
@@ -142,7 +142,7 @@ static const struct option_row rows[] = {
 
 const struct option_section section_running = {
     .name = "running",
-    .commands = FOR(FILTER),
+    .commands = FOR_A_RUN,
     .title = "Control, limits, reports and messages",
     .rows = rows,
 };

@@ -50,11 +50,12 @@ OPENS = ("format pix-fmt size rate stream max-pixels repeatable live rtsp-transp
 RUNS = "start duration frames simulate gap overwrite no-overwrite".split()
 PAGE = "media keep token tls-cert tls-key upload-max".split()
 PROOF = "sandbox allow source max-pixels".split()
+LINE = [*FILTERS, *OPENS, *RUNS, *PAGE, *"""output segment strict page shard jobs resume control journal replay metrics
+        trace sandbox allow""".split()]
 TAKEN = {  # by command: the options that have an effect there
-    "": [*FILTERS, *OPENS, *RUNS, *PAGE, *"""output segment strict page shard jobs resume control journal replay
-         metrics json trace sandbox allow""".split()],
+    "": [*LINE, "json"],
     "stages": [], "ctl": ["overwrite", "no-overwrite"],
-    "plan": [*FILTERS, *OPENS, "output", "segment", "sandbox", "allow"],
+    "plan": LINE,
     "doctor": [*FILTERS, *OPENS, "output", "segment"],
     "bench": [*FILTERS, *OPENS, *RUNS, "json", "trace", "quick", "ladder", "chart"],
     "serve": [*FILTERS, *OPENS, *RUNS, *PAGE, *"segment strict listen control journal metrics sandbox allow".split()],
@@ -80,11 +81,11 @@ def test_an_option_has_an_effect_or_is_refused(run, tmp_path, command):
 
 @pytest.mark.parametrize("words, told", [
     (["plan", "in.mp4", "--json", "-"], "plan does not take --json; a run, bench, audit and farm do"),
-    (["plan", "-y"], "plan does not take --overwrite; a run, bench, serve, ctl, join and audit do"),
+    (["doctor", "-y"], "doctor does not take --overwrite; a run, plan, bench, serve, ctl, join and audit do"),
     (["stages", "-c:v", "ffv1"], "stages does not take -c:v; "),
-    (["doctor", "--metrics=9464"], "doctor does not take --metrics; a run and serve do"),
+    (["doctor", "--metrics=9464"], "doctor does not take --metrics; a run, plan and serve do"),
     (["in.mp4", "out.mp4", "--samples", "3"], "a run does not take --samples; audit and farm do"),
-    (["serve", "--page", "8080"], "serve does not take --page; a run does, and serve has --listen ADDRESS"),
+    (["serve", "--page", "8080"], "serve does not take --page; a run and plan do, and serve has --listen ADDRESS"),
     (["bench", "in.mp4", "out.mp4"], "'out.mp4' is one name too many: 'sluice bench [INPUT] [-f CHAIN]'"),
     (["stages", "gray", "sobel"], "'sobel' is one name too many: 'sluice stages [NAME|all]'"),
 ])
