@@ -134,6 +134,22 @@ static void print_tees(const struct subject *subject, const struct program *prog
     }
 }
 
+// Print how the pictures of a program are converted for the encoders.
+static void print_steps(const struct sink *sink, const struct program *program,
+                        const AVFrame *frame, const enum AVPixelFormat *output, FILE *to)
+{
+    AVFrame picture[MAX_PICTURES]; // views
+    struct color_tags tags = color_tags_of(frame);
+    for (int n = 0; n < program_pictures(program); n++) {
+        struct color_tags made = pixel_tags(&program->input, program_format(program, n), &tags);
+        picture[n] = *frame;
+        picture[n].format = output[n];
+        color_tags_apply(&made, &picture[n]);
+    }
+    if (sink && sink->print_steps)
+        sink->print_steps(sink, picture, to);
+}
+
 // Check that a job would filter the input so, and work out its memory. Without an input there is no
 // size that anything must fit.
 static enum status check_plan(const struct subject *subject, const struct sluice_config *config,
@@ -200,8 +216,7 @@ static enum status print_plan(const struct subject *subject, const struct sluice
         chain_print_aliases(subject->schedule.chain, to);
         print_tees(subject, &program, output, to);
         plan_print(plan, frame->width, frame->height, to);
-        if (subject->sink && subject->sink->print_steps)
-            subject->sink->print_steps(subject->sink, output, to);
+        print_steps(subject->sink, &program, frame, output, to);
         need_print(&need, &ceiling, to);
     }
     ceiling_close(&ceiling);

@@ -219,6 +219,27 @@ def test_plan_names_what_libswscale_converts(run, tmp_path, pixfmt, chain, outpu
     assert plan.text.count("may differ between FFmpeg versions") == steps
 
 
+@pytest.mark.parametrize("source, tags", [
+    (["-pix_fmt", "rgb24", "-c:v", "png"], "pc,bt470bg"),
+    (["-c:v", "ffv1", "-color_range", "tv"], "tv,unknown"),
+    (["-c:v", "ffv1", "-color_range", "pc"], "pc,unknown"),
+])
+@pytest.mark.parametrize("encoder", ["libx264", "libx265"])
+def test_pictures_of_odd_sizes_are_not_converted_twice(run, tmp_path, encoder, source, tags):
+    """4:4:4 of full range has two names, and encoders take both."""
+    if not tools.has_encoder(encoder):
+        pytest.skip(f"no {encoder}")
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=s=98x64,format=yuv444p,crop=97:63", "-frames:v", 1, *source,
+                 tmp_path / "i.mkv")
+    options = "-f", "invert", "i.mkv", "o.mkv", "-c:v", encoder, "--crf", 0
+    plan, log = run("plan", *options), run(*options)
+    assert plan.code == 0 and log.code == 0, (plan.stderr, log.stderr)
+    assert "libswscale" not in plan.text + log.stderr
+    [stream] = tools.probe(tmp_path / "o.mkv", "-show_streams")["streams"]
+    found = f"{stream['color_range']},{stream.get('color_space', 'unknown')}"
+    assert (stream["pix_fmt"].replace("j", ""), found) == ("yuv444p", tags)
+
+
 def test_plan_refuses_what_filtering_refuses(run, clips, tmp_path):
     assert run("plan", "-f", "gausian").code == 2
     assert run("plan", tmp_path / "missing.mp4").code == 4

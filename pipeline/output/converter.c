@@ -24,6 +24,16 @@ static bool takes(const struct converter *self, enum AVPixelFormat pixel)
     return !candidates;
 }
 
+// True if a pixel format stores a picture of format `from` as it is, by whatever name: yuvj444p for
+// yuv444p of full range.
+static bool stores(enum AVPixelFormat pixel, const struct format *from)
+{
+    const struct color_tags none = {0};
+    struct format format;
+    return pixel != AV_PIX_FMT_NONE && pixel_describe(pixel, &none, 1, 1, &format) &&
+           format_same_storage(&format, from);
+}
+
 // The frame may be one that the filter made for another output, or could not convert itself.
 enum AVPixelFormat converter_pixel(const struct converter *self, const AVFrame *frame)
 {
@@ -39,6 +49,8 @@ enum AVPixelFormat converter_pixel(const struct converter *self, const AVFrame *
     if (takes(self, frame->format) && pixel_plays(&from, formats->wishes))
         return frame->format;
     best = pixel_choose(&from, frame->width, frame->height, formats->candidates, formats->wishes);
+    if (takes(self, frame->format) && stores(best, &from))
+        return frame->format;
     return best != AV_PIX_FMT_NONE
                ? best
                : avcodec_find_best_pix_fmt_of_list(formats->candidates, known, from.alpha, NULL);
@@ -57,15 +69,23 @@ static enum AVColorRange needed_range(const struct converter *self, enum AVPixel
                                          : AVCOL_RANGE_UNSPECIFIED;
 }
 
+bool converter_adapt(const struct converter *self, AVFrame *shown)
+{
+    enum AVPixelFormat from = shown->format, pixel = converter_pixel(self, shown);
+    bool was_full = pixel_is_full(shown);
+    if (pixel == AV_PIX_FMT_NONE)
+        return false;
+    scaler_tag(pixel, needed_range(self, pixel), shown);
+    return pixel != from || pixel_is_full(shown) != was_full;
+}
+
 enum status converter_choose(const struct converter *self, AVFrame *shown)
 {
     enum AVPixelFormat from = shown->format, pixel = converter_pixel(self, shown);
     if (pixel == AV_PIX_FMT_NONE)
         return log_fail(self->log, STATUS_OUTPUT, "the encoder %s takes no format like %s",
                         self->encoder, av_get_pix_fmt_name(from));
-    bool was_full = pixel_is_full(shown);
-    scaler_tag(pixel, needed_range(self, pixel), shown);
-    if (pixel != from || pixel_is_full(shown) != was_full)
+    if (converter_adapt(self, shown))
         log_print(self->log, LOG_INFO, "libswscale converts %s to %s for the encoder %s",
                   av_get_pix_fmt_name(from), av_get_pix_fmt_name(pixel), self->encoder);
     return STATUS_OK;

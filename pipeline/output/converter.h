@@ -36,6 +36,10 @@ void converter_finish(struct converter *converter);
 // that cannot be done a warning says so.
 void converter_set_rotation(struct converter *converter, const int32_t matrix[9], AVFrame *shown);
 
+// Make `shown`, a view of a frame, what the encoder would be opened for. True if libswscale has to convert
+// frames for that; false, too, where the encoder takes nothing like it.
+bool converter_adapt(const struct converter *converter, AVFrame *shown);
+
 // Choose what the encoder is to be opened for, in `shown`, a view of a frame. STATUS_OUTPUT with a
 // sentence where the encoder takes nothing like it.
 enum status converter_choose(const struct converter *converter, AVFrame *shown);

@@ -133,9 +133,9 @@ struct sink {
     // not waited for.
     enum status (*finish)(struct sink *sink, bool cut);
 
-    // Print the conversions by libswscale before pictures, number n in pixel format pixel[n], can
-    // be encoded: a line each. NULL: none.
-    void (*print_steps)(const struct sink *sink, const enum AVPixelFormat *pixel, FILE *to);
+    // Print the conversions by libswscale before pictures, number n shaped like picture[n], which has no
+    // samples, can be encoded: a line each. NULL: none.
+    void (*print_steps)(const struct sink *sink, const AVFrame *picture, FILE *to);
 
     // Frames that write() took and no encoder has given out yet; with several outputs, of the one
     // furthest behind. Any thread. NULL: none are kept back.

@@ -359,16 +359,14 @@ static enum status finish(struct sink *sink, bool cut)
     return status;
 }
 
-static void print_steps(const struct sink *sink, const enum AVPixelFormat *pixel, FILE *to)
+static void print_steps(const struct sink *sink, const AVFrame *picture, FILE *to)
 {
     const struct encode_sink *self = (const struct encode_sink *)sink;
-    const AVFrame shown = {
-        .format = *pixel, .width = 64, .height = 64, .colorspace = AVCOL_SPC_UNSPECIFIED};
-    enum AVPixelFormat wanted = converter_pixel(&self->converter, &shown);
+    AVFrame shown = *picture; // a view
     char purpose[96];
     snprintf(purpose, sizeof purpose, "for the encoder %s", self->codec->name);
-    if (wanted != *pixel && wanted != AV_PIX_FMT_NONE)
-        scaler_print_step(*pixel, wanted, purpose, to);
+    if (converter_adapt(&self->converter, &shown))
+        scaler_print_step(picture->format, shown.format, purpose, to);
 }
 
 static int64_t pending(const struct sink *sink)

@@ -278,13 +278,13 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
     return count;
 }
 
-static void print_steps(const struct sink *sink, const enum AVPixelFormat *pixel, FILE *to)
+static void print_steps(const struct sink *sink, const AVFrame *picture, FILE *to)
 {
     const struct tee_sink *self = (const struct tee_sink *)sink;
     for (int k = 0; k < self->branches; k++) {
         const struct branch *branch = &self->branch[k];
         if (branch->sink->print_steps)
-            branch->sink->print_steps(branch->sink, pixel + branch->picture, to);
+            branch->sink->print_steps(branch->sink, picture + branch->picture, to);
     }
 }
 
