@@ -212,8 +212,8 @@ COUNTED = malloc calloc realloc posix_memalign strdup cudaMalloc cudaHostAlloc \
     cudaEventCreateWithFlags cudaStreamCreateWithFlags
 $(BUILD)/unit_allocations: override LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
 
-# The GPU that tests/unit_gpu_start.c has instead of one.
-$(BUILD)/unit_gpu_start: override LDFLAGS += -Wl,--wrap=backend_cuda_create,--wrap=backend_cuda_may_be_there
+# The GPU that tests/unit_gpu_start.c has instead of one, and the log of the CPU beside it.
+$(BUILD)/unit_gpu_start: override LDFLAGS += -Wl,--wrap=backend_cuda_create,--wrap=backend_cuda_may_be_there,--wrap=backend_cpu_create
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | packages
 	@mkdir -p $(@D)

@@ -45,6 +45,19 @@ enum status __wrap_backend_cuda_create(int device, const struct log *log, struct
     return late.absent ? STATUS_DEVICE : STATUS_OK;
 }
 
+// ---- the CPU beside it ----
+
+static const struct log *cpu_log; // of the first backend of a job
+
+enum status __real_backend_cpu_create(int threads, const struct log *log, struct backend **backend);
+enum status __wrap_backend_cpu_create(int threads, const struct log *log, struct backend **backend);
+
+enum status __wrap_backend_cpu_create(int threads, const struct log *log, struct backend **backend)
+{
+    cpu_log = cpu_log ? cpu_log : log;
+    return __real_backend_cpu_create(threads, log, backend);
+}
+
 // Let it come, and wait for that.
 static void let_it_come(bool wait)
 {
@@ -65,12 +78,17 @@ static struct {
     char warning[300];
     char backend[16];
     int submits, pinned; // the GPU's, in the end
+    bool cpu_fails;      // it says so once the GPU filters
+    int cpu_errors;
 } job;
+
+static const char cpu_error[] = "the CPU has an error";
 
 static void hear(void *opaque, enum sluice_log_level level, const char *sentence)
 {
     (void)opaque;
     note(&job.ends, level, sentence);
+    job.cpu_errors += level == SLUICE_LOG_ERROR && !strcmp(sentence, cpu_error);
     if (level != SLUICE_LOG_WARNING)
         return;
     job.warnings++;
@@ -85,6 +103,10 @@ static enum sluice_status take_slowly(void *opaque, int output, const struct slu
         let_it_come(true);
     if (job.ends.taken[0] >= job.comes_at && (!late.made || !late.made->submits))
         usleep(SLOW_US); // until it filters
+    if (job.cpu_fails && late.made && late.made->submits) {
+        job.cpu_fails = false;
+        log_print(cpu_log, LOG_ERROR, cpu_error);
+    }
     return take(&job.ends, output, format, frame);
 }
 
@@ -101,6 +123,7 @@ static void begin(const char *chain, int comes_at, struct fragile how)
     config->log = hear;
     config->take = take_slowly;
     job.comes_at = comes_at;
+    cpu_log = NULL;
     late.how = how;
     late.made = NULL;
     late.absent = false;
@@ -291,6 +314,23 @@ static void a_gpu_that_fails_is_left_again(void **state)
     }
 }
 
+// It is told at once, and is not taken for what the GPU fails of later.
+static void an_error_of_the_cpu_is_not_the_gpus(void **state)
+{
+    struct fragile how = sound;
+    (void)state;
+    how.wait_fails = 20;
+    begin("gaussian=2,sobel", 5, how);
+    job.cpu_fails = true;
+    create(&job.ends);
+    assert_int_equal(sluice_job_run(job.ends.job), SLUICE_STATUS_OK);
+    assert_int_equal(finish(&job.ends).frames_out, LONG);
+    assert_int_equal(job.cpu_errors, 1);
+    assert_int_equal(job.ends.errors, 1);
+    assert_int_equal(job.warnings, 1);
+    assert_non_null(strstr(job.warning, "it is broken: the CPU filters from frame "));
+}
+
 static void who_asks_for_it_has_it_from_the_first_frame(void **state)
 {
     (void)state;
@@ -324,6 +364,7 @@ int main(void)
         cmocka_unit_test(the_cpu_works_on_where_none_comes),
         cmocka_unit_test(a_gpu_without_room_is_left_alone),
         cmocka_unit_test(a_gpu_that_fails_is_left_again),
+        cmocka_unit_test(an_error_of_the_cpu_is_not_the_gpus),
         cmocka_unit_test(who_asks_for_it_has_it_from_the_first_frame),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -26,14 +26,16 @@ struct device_start {
 
 static enum status open_backend(struct sluice_job *job, const struct sluice_config *config)
 {
+    bool on_cpu = config->backend == SLUICE_BACKEND_CPU || config->backend == SLUICE_BACKEND_SCALAR;
     char reason[256];
     int64_t begin_ns = meter_now_ns();
     const struct spare_request request = {
         .goes_on = !config_wants_gpu(config), .threads = config->threads, .log = &job->log};
     enum status status = spare_create(&request, &job->spare);
     if (!status)
-        status = config_backend(config, job->source->is_still, spare_log(job->spare), &job->backend,
-                                reason, sizeof reason);
+        status = config_backend(config, job->source->is_still,
+                                on_cpu ? &job->log : spare_log(job->spare), &job->backend, reason,
+                                sizeof reason);
     if (!status)
         status = spare_guard(job->spare, &job->backend);
     if (status)

@@ -508,7 +508,9 @@ enum status spare_guard(struct spare *spare, struct backend **backend)
     memcpy(self->base.description, gpu->description, sizeof gpu->description);
     self->gpu = gpu;
     self->spare = spare;
+    pthread_mutex_lock(&spare->lock);
     spare->keeps = true;
+    pthread_mutex_unlock(&spare->lock);
     *backend = &self->base;
     return STATUS_OK;
 }

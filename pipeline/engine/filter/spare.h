@@ -38,8 +38,8 @@ void spare_set_finder(struct spare *spare, const struct spare_finder *finder);
 // Free it; the backend that it guards is gone. Leaves NULL.
 void spare_destroy(struct spare **spare);
 
-// The log to make the backend with: errors that its work meets wait here for the frame's number, all
-// else goes through. Thread-safe.
+// The log to make a GPU's backend with: errors that its work meets wait here for the frame's number, all
+// else goes through. The CPU's backend has the job's log: its errors are not the GPU's. Thread-safe.
 const struct log *spare_log(struct spare *spare);
 
 // Frame `frame` of the job is the first that the backend gets, ahead of the spare's work; else frame 0 is.
