@@ -342,6 +342,20 @@ def test_sound_of_a_transport_stream_goes_into_playlists_of_mp4(name, options, c
     assert codec == "mp2" or tools.decode_hashes(sound, "0:a:0") == tools.decode_hashes(source, "0:a:0")
 
 
+@pytest.mark.parametrize("sound, kept", [(["-c:a", "aac", "-mpegts_flags", "latm"], False), (["-c:a", "ac3"], True)])
+@pytest.mark.parametrize("name, options", [("out.mpd", []), ("out.m3u8", ["--option", "hls_segment_type=fmp4"])],
+                         ids=["dash", "hls"])
+def test_playlists_of_mp4_take_the_sound_that_mp4_takes(name, options, sound, kept, tmp_path):
+    """AAC in LATM is MPEG-TS's alone, and no filter makes plain AAC of it."""
+    source = tmp_path / "in.ts"
+    tools.ffmpeg(*tools.VIDEO, *tools.SOUND, *tools.X264, *sound, source)
+    result = tools.sluice_whole(source, tmp_path / name, *options)
+    kinds = [stream["codec_type"] for stream in tools.probe(tmp_path / name, "-show_streams")["streams"]]
+    assert kinds == ["video", "audio"][:1 + kept]
+    told = "stream 1 (audio, aac_latm) is left out: the output's format does not take it"
+    assert (told in result.stderr) == (not kept)
+
+
 # ---- a lossless way there and back ----
 
 

@@ -155,9 +155,9 @@ static enum status begin_muxer(struct joining *join)
     enum status status = muxer_create(join->request.to, join->request.to->name, join->request.log,
                                       NULL, NULL, &join->muxer);
     if (!status)
-        status = muxer_add_streams(join->muxer, &streams);
-    if (!status)
         status = make_options(join, &options);
+    if (!status)
+        status = muxer_add_streams(join->muxer, &streams, options);
     if (!status)
         status = muxer_begin(join->muxer, &options);
     av_dict_free(&options);

@@ -64,8 +64,10 @@ enum status muxer_create(const struct destination *destination, const char *name
 
 // Add a stream for every one of the source that the container takes, in the source's order, and log
 // which are left out and why. Copies chapters, metadata, dispositions, rotation and HDR data; the
-// first frame has the latter where only the bitstream did. Once.
-enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *streams);
+// first frame has the latter where only the bitstream did. `options` (optional) are those of
+// muxer_begin(): they may say what a playlist's segments are. Once.
+enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *streams,
+                              const AVDictionary *options);
 
 // Connect to an address, and write the header, after muxer_add_streams(). *options (av_dict) holds
 // what muxer_has_option() knows. STATUS_EOF: an address is not reached, for muxer_error()'s reason;

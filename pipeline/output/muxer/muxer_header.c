@@ -124,9 +124,9 @@ static enum status set_options(const struct muxer *muxer, AVDictionary **options
 // True if the container, with these options, wants AAC without ADTS headers.
 static bool wants_bare_aac(const struct muxer_quirks *quirks, const AVDictionary *options)
 {
-    const char *key = quirks->bare_aac_with.key;
-    const AVDictionaryEntry *given = key ? av_dict_get(options, key, NULL, 0) : NULL;
-    return quirks->bare_aac || (given && !strcmp(given->value, quirks->bare_aac_with.value));
+    const char *inner = muxer_inner(quirks, options);
+    const AVOutputFormat *segments = inner ? av_guess_format(inner, NULL, NULL) : NULL;
+    return quirks->bare_aac || (segments && muxer_quirks_of(segments)->bare_aac);
 }
 
 enum status muxer_begin(struct muxer *muxer, AVDictionary **options)

@@ -1,6 +1,7 @@
 #include "pipeline/output/muxer/muxer_quirks.h"
 
 #include <libavutil/avstring.h>
+#include <string.h>
 
 static const enum AVPixelFormat y4m_formats[] = {
     AV_PIX_FMT_GRAY8,     AV_PIX_FMT_GRAY9,     AV_PIX_FMT_GRAY10,    AV_PIX_FMT_GRAY12,
@@ -44,12 +45,12 @@ static const struct muxer_quirks quirks[] = {
         .mpegts_names = true,
         .numbers_segments = true,
         .segment_time = "hls_time",
-        .bare_aac_with = {"hls_segment_type", "fmp4"},
+        .inner_with = {"hls_segment_type", "fmp4", "mp4"},
         .option = {{MUXER_WHEN_LIVE, "hls_list_size", "6"},
                    {MUXER_WHEN_LIVE, "hls_flags", "delete_segments"},
                    {MUXER_WHEN_FILM, "hls_list_size", "0"}},
     },
-    {.containers = "dash", .inner = "mp4", .bare_aac = true, .segment_time = "seg_duration"},
+    {.containers = "dash", .inner = "mp4", .segment_time = "seg_duration"},
     {
         .containers = "image2",
         .one_stream = true,
@@ -70,4 +71,12 @@ const struct muxer_quirks *muxer_quirks_of(const AVOutputFormat *container)
         if (av_match_name(container->name, quirks[k].containers))
             return &quirks[k];
     return &none;
+}
+
+const char *muxer_inner(const struct muxer_quirks *row, const AVDictionary *options)
+{
+    const char *key = row->inner_with.key;
+    const AVDictionaryEntry *given = key ? av_dict_get(options, key, NULL, 0) : NULL;
+    bool with = given && !strcmp(given->value, row->inner_with.value);
+    return with ? row->inner_with.container : row->inner;
 }

@@ -23,10 +23,10 @@ struct muxer_quirks {
     bool header_decides; // a trial header; avformat_query_codec() knows one of several tables
     bool mpegts_names;   // codecs without a stream type of MPEG-TS are left out: nobody reads them
     const char *inner;   // a playlist's segments are in this container; NULL: MPEG-TS, or it varies
-    bool bare_aac;       // AAC without ADTS headers, which sources in MPEG-TS have
     struct {
-        const char *key, *value; // the same with this option; NULL: with none
-    } bare_aac_with;
+        const char *key, *value, *container; // with this option in that one; NULL: with none
+    } inner_with;
+    bool bare_aac; // AAC without ADTS headers, which sources in MPEG-TS have
 
     // ---- video ----
     bool rotation;                     // the header has a display matrix
@@ -47,3 +47,6 @@ struct muxer_quirks {
 
 // The row of a container; an empty one if it has no quirks.
 const struct muxer_quirks *muxer_quirks_of(const AVOutputFormat *container);
+
+// The container of a playlist's segments with these options; NULL: MPEG-TS, or it varies, or there are none.
+const char *muxer_inner(const struct muxer_quirks *quirks, const AVDictionary *options);

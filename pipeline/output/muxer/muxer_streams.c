@@ -92,22 +92,23 @@ static bool has_default_codec(const AVOutputFormat *container, enum AVMediaType 
 
 // Find out whether a stream goes along. Where no header can be tried, packets fail that the muxer
 // does not take.
-static enum status container_takes(const struct muxer *muxer, const AVStream *stream, bool *takes)
+static enum status container_takes(const struct muxer *muxer, const AVDictionary *options,
+                                   const AVStream *stream, bool *takes)
 {
     const AVOutputFormat *container = muxer->format->oformat;
     const struct muxer_quirks *quirks = muxer->destination->quirks;
+    const char *segments = muxer_inner(quirks, options);
     enum AVCodecID id = stream->codecpar->codec_id;
     enum AVMediaType type = stream->codecpar->codec_type;
-    bool named =
-        quirks->mpegts_names && (type == AVMEDIA_TYPE_AUDIO || type == AVMEDIA_TYPE_SUBTITLE);
+    bool named = quirks->mpegts_names && !segments &&
+                 (type == AVMEDIA_TYPE_AUDIO || type == AVMEDIA_TYPE_SUBTITLE);
     *takes = type == AVMEDIA_TYPE_ATTACHMENT && quirks->attachments;
     if (type == AVMEDIA_TYPE_ATTACHMENT || id == AV_CODEC_ID_NONE || quirks->one_stream)
         return STATUS_OK;
     if (named && !mpegts_has_name(id, muxer->name))
         return STATUS_OK;
     if (container->flags & AVFMT_NOFILE) {
-        const AVOutputFormat *inner =
-            quirks->inner ? av_guess_format(quirks->inner, NULL, NULL) : NULL;
+        const AVOutputFormat *inner = segments ? av_guess_format(segments, NULL, NULL) : NULL;
         *takes = type == AVMEDIA_TYPE_AUDIO && has_default_codec(container, type);
         return *takes && inner ? header_takes(inner, stream, takes) : STATUS_OK;
     }
@@ -346,7 +347,8 @@ static enum status copy_metadata(struct muxer *muxer, const AVFormatContext *fro
     return STATUS_OK;
 }
 
-enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *streams)
+enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *streams,
+                              const AVDictionary *options)
 {
     assert(!muxer->route);
     assert((unsigned)streams->video < streams->from->nb_streams);
@@ -369,7 +371,7 @@ enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *s
                            .last_dts = AV_NOPTS_VALUE};
         bool video = (int)k == streams->video, takes = false;
         if (!video && !streams->alone)
-            status = container_takes(muxer, stream, &takes);
+            status = container_takes(muxer, options, stream, &takes);
         if (status)
             break;
         if (video)

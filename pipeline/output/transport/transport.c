@@ -63,7 +63,7 @@ enum status transport_begin(struct transport *transport, const char *name,
     enum status status = muxer_create(request->destination, name, request->log, request->stop,
                                       &transport->guard, &transport->muxer);
     if (!status)
-        status = muxer_add_streams(transport->muxer, streams);
+        status = muxer_add_streams(transport->muxer, streams, options);
     if (!status)
         status = muxer_begin(transport->muxer, &options);
     av_dict_free(&options);

@@ -41,7 +41,7 @@ static enum status open_connection(struct transport *transport, const struct mux
         status = muxer_create(request->destination, request->destination->name, request->log,
                               request->stop, &transport->guard, &transport->muxer);
     if (!status)
-        status = muxer_add_streams(transport->muxer, streams);
+        status = muxer_add_streams(transport->muxer, streams, request->options);
     if (!status)
         status = transport_note_accepted(transport, streams);
     muxer_destroy(&transport->muxer);
