@@ -141,6 +141,19 @@ def test_a_joined_film_is_the_undivided_one(run, tmp_path, film, name):
     assert found["streams"] == found["copied"] == len(others)
 
 
+@pytest.mark.parametrize("encoder, container", [("prores_ks", "mov"), ("prores_ks", "mkv"), ("qtrle", "mov")])
+def test_parts_of_codecs_that_only_mov_has_a_tag_for(run, tmp_path, film, encoder, container):
+    out, whole, options = f"out.{container}", f"whole.{container}", ["-c:v", encoder, "-f", "null"]
+    make_parts(run, film("b.mp4"), out, 3, *options)
+    joined(run, out)
+    assert run(film("b.mp4"), whole, *options, "-q").code == 0
+    assert frames(tmp_path / out) == frames(tmp_path / whole) and len(frames(tmp_path / out)) == 150
+    tags = [tools.probe(tmp_path / name, "-show_streams")["streams"][0]["codec_tag"] for name in (out, whole)]
+    assert tags[0] == tags[1]
+    audit = run("audit", out, "--samples", "0")
+    assert audit.code == 0, audit.stderr
+
+
 @pytest.mark.parametrize("name, container", [("b.mp4", "mp4"), ("b.mp4", "ts"), ("below.ts", "mp4")])
 def test_x264_in_parts_is_without_seams(run, tmp_path, film, name, container):
     """Times of decoding rise over the seams, and a player finds every frame at its time."""
@@ -758,6 +771,7 @@ def test_what_is_not_made_in_parts(run, tmp_path, film, case):
 
 @pytest.mark.parametrize("source, output", [("-", "out.mkv"), ("rtsp://127.0.0.1:9/a", "out.mkv"),
                                             ("lavfi:testsrc", "out.mkv"), (None, "out%03d.png"), (None, "out.m3u8"),
+                                            (None, "out.apng"), (None, "out.webp"),
                                             (None, "udp://127.0.0.1:9"), (None, "-")])
 def test_names_that_have_no_parts(run, tmp_path, film, source, output):
     more = ["-F", "matroska"] if output == "-" else []

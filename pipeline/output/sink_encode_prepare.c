@@ -131,6 +131,18 @@ static enum status choose_encoder(struct encode_sink *self, const struct sink_re
     return sink_ask(&self->base, request, self->codec->name, self->log);
 }
 
+// Check that the files of parts, which have a container of their own, take what the whole is encoded as.
+static enum status check_part(const struct encode_sink *self)
+{
+    const struct destination *part = mux_thread_destination(self->mux[0]);
+    if (muxer_takes_alone(part->container, self->codec->id))
+        return STATUS_OK;
+    return log_fail(self->log, STATUS_USAGE,
+                    "%s cannot be made in parts: their files, of %s, take no %s; make it whole, or "
+                    "name another encoder by -c:v",
+                    self->whole.shown, part->container->name, avcodec_get_name(self->codec->id));
+}
+
 static enum status add_options(struct encode_sink *self, const struct sink_request *request)
 {
     struct encoder_options options = {
@@ -150,6 +162,8 @@ enum status encode_sink_prepare(struct encode_sink *self, const struct sink_requ
         status = follow_whole(self, request);
     if (!status)
         status = choose_encoder(self, request);
+    if (!status && request->whole)
+        status = check_part(self);
     if (!status)
         self->threads = request->whole && writes_threads(self->codec) ? 1 : request->threads;
     return status ? status : add_options(self, request);

@@ -21,6 +21,10 @@
 // True if the container's muxer by itself, or by generic options, knows this option.
 bool muxer_has_option(const AVOutputFormat *container, const char *key);
 
+// True if the container, one with a table of tags, takes video of this codec as the only stream
+// (muxer_streams.alone).
+bool muxer_takes_alone(const AVOutputFormat *container, enum AVCodecID id);
+
 // The limit of blocking calls on an address: they end at the deadline, by CLOCK_MONOTONIC, or once
 // it is over. Any thread.
 struct muxer_guard {

@@ -132,6 +132,21 @@ static uint32_t fitting_tag(const struct muxer *muxer, const AVCodecParameters *
                : 0;
 }
 
+// The tag of a codec that the container's table lacks, and MOV's has; 0: neither does. NUT's reader
+// knows both.
+static uint32_t tag_of_mov(const AVOutputFormat *container, enum AVCodecID id)
+{
+    const struct AVCodecTag *const mov[] = {avformat_get_mov_video_tags(), NULL};
+    uint32_t tag = av_codec_get_tag(mov, id);
+    bool free = av_codec_get_id(container->codec_tag, tag) == AV_CODEC_ID_NONE;
+    return free && !av_codec_get_tag(container->codec_tag, id) ? tag : 0;
+}
+
+bool muxer_takes_alone(const AVOutputFormat *container, enum AVCodecID id)
+{
+    return av_codec_get_tag(container->codec_tag, id) || tag_of_mov(container, id);
+}
+
 static enum status add_filter(const AVStream *to, const char *name, struct route *route)
 {
     const AVBitStreamFilter *kind = av_bsf_get_by_name(name);
@@ -266,6 +281,8 @@ static enum status add_video(struct muxer *muxer, const struct muxer_streams *st
         av_dict_copy(&to->metadata, from->metadata, 0) < 0 || forget_tags(to) < 0)
         return STATUS_MEMORY;
     to->codecpar->codec_tag = fitting_tag(muxer, streams->codec);
+    if (streams->alone && !to->codecpar->codec_tag)
+        to->codecpar->codec_tag = tag_of_mov(muxer->format->oformat, streams->codec->codec_id);
     to->time_base = streams->time_base;
     to->avg_frame_rate = streams->frame_rate;
     to->sample_aspect_ratio = streams->codec->sample_aspect_ratio;
