@@ -215,6 +215,9 @@ $(BUILD)/unit_allocations: override LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
 # The GPU that tests/unit_gpu_start.c has instead of one, and the log of the CPU beside it.
 $(BUILD)/unit_gpu_start: override LDFLAGS += -Wl,--wrap=backend_cuda_create,--wrap=backend_cuda_may_be_there,--wrap=backend_cpu_create
 
+# The GPU that fails in tests/unit_filter_calls.c.
+$(BUILD)/unit_filter_calls: override LDFLAGS += -Wl,--wrap=backend_cuda_create
+
 $(BUILD)/%.o: %.c $(BUILD)/flags | packages
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) $(HARDEN) $(PATHS) $(MODES) -ffp-contract=off -MMD -MP $(WARNINGS) $(STRICT) \

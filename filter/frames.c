@@ -277,15 +277,16 @@ enum sluice_status sluice_filter_receive(struct sluice_filter *filter, struct sl
     assert(filter && out);
     unsigned long long frame = filter->received;
     struct seat *seat = seat_of(filter, frame);
-    if (filter->failed)
-        return filter_status(refuse_failed(filter));
+    bool had_failed = filter->failed;
     if (frame == filter->submitted)
-        return SLUICE_STATUS_END;
+        return had_failed ? filter_status(refuse_failed(filter)) : SLUICE_STATUS_END;
     enum sluice_status told =
         filter_tell(filter, out, &seat->out, sizeof seat->out, "sluice_frame");
     if (told)
         return told;
     enum status status = note_failure(filter, settle(filter, frame));
+    if (had_failed) // whatever the seat says: its result may be anything
+        status = refuse_failed(filter);
     if (!status)
         finish_planes(filter, seat);
     keep_last(filter, seat);

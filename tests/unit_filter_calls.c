@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "tests/fragile_gpu.h"
+
 // ---- the order of frames ----
 
 enum { FRAMES = 120 };
@@ -558,6 +560,63 @@ static void statuses_have_names(void **state)
     assert_string_equal(sluice_status_name((enum sluice_status)99), "unknown");
 }
 
+// ---- a GPU that fails ----
+
+static const struct fragile *wanted_gpu; // NULL: whatever there is
+
+enum status __real_backend_cuda_create(int device, const struct log *log, struct backend **backend,
+                                       char *reason, size_t reason_size);
+enum status __wrap_backend_cuda_create(int device, const struct log *log, struct backend **backend,
+                                       char *reason, size_t reason_size);
+
+enum status __wrap_backend_cuda_create(int device, const struct log *log, struct backend **backend,
+                                       char *reason, size_t reason_size)
+{
+    if (!wanted_gpu)
+        return __real_backend_cuda_create(device, log, backend, reason, reason_size);
+    *backend = create_fragile(log, *wanted_gpu);
+    return STATUS_OK;
+}
+
+// All frames under way come back, those that were filtered before, too, and then there is none.
+static void a_gpu_that_fails_gives_its_frames_back(void **state)
+{
+    (void)state;
+    for (int at = 0; at < 3; at++) {
+        const struct fragile how = {.submit_fails = NEVER, .wait_fails = at};
+        struct sluice_filter_config config = test_config("gaussian=1", &gray_format);
+        struct sluice_frame given = {.size = sizeof given};
+        struct test_picture *in[4], *out[4];
+        config.backend = SLUICE_BACKEND_CUDA;
+        config.frames_in_flight = 4;
+        wanted_gpu = &how;
+        struct sluice_filter *filter = test_filter(&config);
+        wanted_gpu = NULL;
+        for (int k = 0; k < 4; k++) {
+            in[k] = test_noise(&gray_format, ROWS_TIGHT, (uint32_t)k);
+            out[k] = test_picture(&gray_format, ROWS_TIGHT);
+            in[k]->frame.pts = k;
+            assert_int_equal(sluice_filter_submit(filter, &in[k]->frame, &out[k]->frame, NULL),
+                             SLUICE_STATUS_OK);
+        }
+        for (int k = 0; k < 4; k++) {
+            assert_int_equal(sluice_filter_receive(filter, &given),
+                             k < at ? SLUICE_STATUS_OK : SLUICE_STATUS_DEVICE);
+            assert_int_equal(given.pts, k);
+            assert_ptr_equal(given.data[0], out[k]->frame.data[0]);
+        }
+        assert_int_equal(fragile->waits, 4); // for each of them
+        assert_int_equal(sluice_filter_receive(filter, &given), SLUICE_STATUS_DEVICE);
+        assert_int_equal(sluice_filter_submit(filter, &in[0]->frame, &out[0]->frame, NULL),
+                         SLUICE_STATUS_DEVICE);
+        sluice_filter_destroy(&filter);
+        for (int k = 0; k < 4; k++) {
+            test_picture_free(in[k]);
+            test_picture_free(out[k]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -574,6 +633,7 @@ int main(void)
         cmocka_unit_test(configurations_are_refused_with_a_sentence),
         cmocka_unit_test(what_is_missing_has_a_default),
         cmocka_unit_test(statuses_have_names),
+        cmocka_unit_test(a_gpu_that_fails_gives_its_frames_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,8 @@
 // Errors. A call that fails returns a status, and the log gets the reason as one sentence. A wrong
 // frame is refused with SLUICE_STATUS_USAGE before anything is touched, and nothing is submitted:
 // a plane without an address, a stride shorter than a row, memory of another kind than the frame
-// says. A GPU that fails makes every later call SLUICE_STATUS_DEVICE.
+// says. A GPU that fails makes every later call SLUICE_STATUS_DEVICE; receive gives the frames under
+// way back with it, one a call, and what is in their results is undefined.
 #pragma once
 
 #include "sluice/frame.h"

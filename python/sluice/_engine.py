@@ -11,7 +11,7 @@ from ._formats import Plane, planes_of
 from ._library import (AGAIN, OK, PICTURE, PROTOTYPES, FilterConfig, Format, Frame, Notes, bytes_of, filter_library,
                        taken_text, text_of)
 from ._under_way import UnderWay
-from .errors import DeviceError, UsageError, error_of
+from .errors import UsageError, error_of
 
 
 class Key(NamedTuple):
@@ -124,7 +124,7 @@ class Engine:
     """A filter of the library, with what its callers need to know of its formats. Freed with the last reference."""
 
     def __init__(self, key: Key, chain: Optional[str], settings: Settings) -> None:
-        self._arrays: UnderWay[Any] = UnderWay(DeviceError.status)  # of frames under way; a GPU that failed keeps them
+        self._arrays: UnderWay[Any] = UnderWay()  # of frames under way
         self._library = filter_library()
         self._run = self._library.sluice_filter_run
         self._begun: List[int] = []
@@ -242,12 +242,14 @@ class Engine:
 
     def __del__(self) -> None:
         """Wait for frames of which nobody wants to hear any more. The handle would, but for arrays among them that are
-        memory of its own, and keep it. It may be gone first where the collector of garbage takes both."""
+        memory of its own, and keep it. It may be gone first where the collector of garbage takes both. A GPU that has
+        failed gives its frames back as well, each with that status."""
         for _ in range(self._arrays.count()):
             if self.handle:
                 self.end()
                 self._receive(self.handle, self._to)
                 self._arrays.count()
+        self._arrays.forget_refused()
 
 
 def _noting(name: str, told: List[int]) -> Any:

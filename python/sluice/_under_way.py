@@ -21,10 +21,8 @@ class UnderWay(Generic[Thing]):
 
     _taken = [OK]
 
-    def __init__(self, *lost: int) -> None:
-        """`lost`: statuses of a receive that do not give a frame back."""
+    def __init__(self) -> None:
         self._things: Deque[Thing] = deque()
-        self._lost = lost
         self._beginning: Tuple[List[int], Iterator[Thing]] = [], iter(())  # what the library said, and of what
         self._ending: Tuple[List[int], Iterator[None]] = [], iter(())  # what it said, and what removes one, once
 
@@ -43,7 +41,7 @@ class UnderWay(Generic[Thing]):
         if said == self._taken:
             self._things.extend(things)
         told, removal = self._ending
-        if told and told[0] not in self._lost:
+        if told:
             list(removal)
         return len(self._things)
 

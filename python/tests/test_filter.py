@@ -15,7 +15,7 @@ import pytest
 import sluice
 import tools
 from conftest import Producer, noise
-from sluice._engine import Engine
+from sluice._engine import Engine, _noting
 from sluice._under_way import UnderWay
 from sluice.errors import DeviceError
 
@@ -555,10 +555,31 @@ def test_a_filter_that_is_dropped_leaves_nothing():
     assert [one() for one in alive] == [None] * 8
 
 
-@pytest.mark.parametrize("said, left", [(0, 1), (3, 1), (DeviceError.status, 2)])
-def test_arrays_that_the_library_may_have_still(said, left):
-    """A GPU that has failed gives no frame back: all are released when the filter has been destroyed."""
-    arrays, begun, ended = UnderWay(DeviceError.status), [], []
+@pytest.mark.parametrize("how", ["one too many", "a GPU that fails"])
+def test_memory_of_a_filter_that_is_dropped_goes_with_it(how):
+    """It keeps the filter, and frames under way keep the memory: neither may keep the other for good."""
+    filter, frame = sluice.Filter("gaussian=3", frames_in_flight=2), noise(300, 400)
+    memory = [filter.buffers(frame) for _ in range(3)]
+    for source, target in memory[:2]:
+        filter.submit(source, target)
+    if how == "one too many":
+        with pytest.raises(sluice.Full):
+            filter.submit(*memory[2])
+    else:
+        ended, receive = filter._newest._ended, _noting("sluice_filter_receive", [])
+        filter._newest._receive = lambda *to: (receive(*to), ended.append(DeviceError.status))
+        with pytest.raises(DeviceError):
+            filter.receive()
+    alive = [weakref.ref(one) for pair in memory for one in pair] + [weakref.ref(filter._newest._handle)]
+    del filter, memory, source, target
+    gc.collect()  # the exceptions' frames
+    assert [one() is None for one in alive] == [True] * 7
+
+
+@pytest.mark.parametrize("said", [0, 3, DeviceError.status])
+def test_arrays_that_the_library_may_have_still(said):
+    """A receive gives a frame back whatever it says, also of a GPU that has failed."""
+    arrays, begun, ended = UnderWay(), [], []
     arrays.begin(begun, ["first", "second"])
     assert arrays.count() == 0
     begun.append(0)
@@ -566,7 +587,7 @@ def test_arrays_that_the_library_may_have_still(said, left):
     arrays.end(ended)
     assert arrays.count() == 2
     ended.append(said)
-    assert arrays.count() == arrays.count() == left
+    assert arrays.count() == arrays.count() == 1
 
 
 # ---- analysis ----
