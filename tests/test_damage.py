@@ -200,6 +200,63 @@ def test_one_damaged_time_of_a_live_source_costs_nothing(tmp_path, seconds, stre
         assert len(was) - len(now) <= 1 and len(moved(was, now, 0.02)) <= 1, (other, moved(was, now))
 
 
+REORDERED = ["-f", "lavfi", "-i", "testsrc2=size=96x64:rate=25:duration=4", "-c:v", "libx264", "-preset", "ultrafast",
+             "-pix_fmt", "yuv420p", "-g", "25", "-bf", "2"]
+
+
+def damage_ts(data, seconds):
+    at = list(stamps_of(data, 0x100))[30]
+    data[at:at + 5] = stamped(stamp_of(data[at:]) + int(90000 * seconds), 3)
+
+
+def damage_mkv(data, seconds):
+    """The time of a SimpleBlock of track 1, signed and from that of its cluster on, in milliseconds."""
+    blocks = [at for at in range(len(data) - 8) if data[at] == 0xa3 and data[at + 1] & 0x40 and data[at + 3] == 0x81
+              and data[at + 6] in (0, 0x80)]
+    at = blocks[30] + 4
+    data[at:at + 2] = struct.pack(">h", struct.unpack_from(">h", data, at)[0] + int(1000 * seconds))
+
+
+def damage_mp4(data, seconds):
+    """A row of `ctts`: how many, and how far behind decoding they are shown, in 12800ths."""
+    table = data.index(b"ctts") + 12
+    for at in range(table + 8 * 20, len(data), 8):
+        count, late = struct.unpack_from(">II", data, at)
+        if count == 1:
+            return struct.pack_into(">II", data, at, 1, late + int(12800 * seconds))
+
+
+DAMAGE = {".ts": damage_ts, ".mkv": damage_mkv, ".mp4": damage_mp4}
+WHOLE_TABLES = {".mp4": ["-use_editlist", "0"]}  # libavformat leaves out what is behind an edit's end
+
+
+@pytest.mark.parametrize("seconds", [0.4, 5, 20])
+@pytest.mark.parametrize("suffix", DAMAGE)
+def test_a_frame_whose_time_is_damaged_costs_no_other(run, tmp_path, suffix, seconds):
+    """Frames and times are those of the film without the damage, and an encoder gets all of them."""
+    film, bad = tmp_path / f"film{suffix}", tmp_path / f"bad{suffix}"
+    tools.ffmpeg(*REORDERED, *WHOLE_TABLES.get(suffix, []), film)
+    data = bytearray(film.read_bytes())
+    DAMAGE[suffix](data, seconds)
+    bad.write_bytes(data)
+    assert run("-q", film, "hash:was.txt").code == 0
+    now = run(bad, "hash:now.txt", "-o", "out.mkv", "-c:v", "ffv1")
+    assert now.code == 0 and "the time of a frame of " in now.stderr, now.stderr
+    assert (tmp_path / "was.txt").read_text() == (tmp_path / "now.txt").read_text()
+    assert not moved(times_of(film, 0), times_of(tmp_path / "out.mkv", 0))
+
+
+@pytest.mark.parametrize("gap", ["gte(N,40)*5", "gte(N,40)*5+gte(N,41)*3", "gte(N,99)*5", "gte(N,20)*0.4+gte(N,21)*0.2"])
+@pytest.mark.parametrize("suffix", DAMAGE)
+def test_a_gap_is_no_damaged_time(run, tmp_path, suffix, gap):
+    film = tmp_path / f"film{suffix}"
+    tools.ffmpeg(*REORDERED, "-vf", f"setpts='PTS+({gap})/TB'", tools.SYNC, "passthrough", film)
+    result = run(film, "out.mkv", "-f", "null", "-c:v", "ffv1")
+    assert result.code == 0 and "time of a frame" not in result.stderr, result.stderr
+    was, now = times_of(film, 0), times_of(tmp_path / "out.mkv", 0)
+    assert len(was) == len(now) == 100 and not moved(was, now)
+
+
 def test_a_stream_that_pauses_is_no_clock_that_jumps(run, tmp_path):
     """Two of 24 s, of which one has nothing for 15."""
     tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=10:duration=24", "-map", "0", "-map", "0",

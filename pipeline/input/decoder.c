@@ -26,7 +26,7 @@ enum status decoder_create_for(const struct decoder_request *request, const stru
     made->backend = backend;
     made->request = *request;
     made->awaits = request->later.get;
-    made->given_pts = made->resume_pts = AV_NOPTS_VALUE;
+    made->given_pts = made->resume_pts = made->times.last = AV_NOPTS_VALUE;
     pthread_mutex_init(&made->pool_lock, NULL);
     made->about = avcodec_parameters_alloc();
     enum status status = STATUS_MEMORY;
@@ -64,6 +64,7 @@ void decoder_destroy(struct decoder **decoder)
     if (old->stream)
         old->backend->stream_destroy(old->backend, &old->stream);
     av_buffer_pool_uninit(&old->pool);
+    av_frame_free(&old->times.kept);
     history_destroy(&old->history);
     packet_destroy(&old->pending);
     avcodec_parameters_free(&old->about);
@@ -224,6 +225,7 @@ static enum status restart(struct decoder *decoder)
     decoder->replayed = 0;
     decoder->untried.counted = decoder->untried.marked = 0;
     decoder->given_pts = decoder->resume_pts = AV_NOPTS_VALUE;
+    decoder_times_forget(decoder);
     if (packet->codec) {
         avcodec_parameters_free(&decoder->about);
         decoder->about = packet->codec;
@@ -304,6 +306,7 @@ static enum status leave_gpu(struct decoder *decoder)
             "the GPU decodes no more, and the packets from the last key frame on, which "
             "the CPU would need, were too many to keep, or without times");
     av_buffer_unref(&decoder->hardware);
+    decoder_times_forget(decoder);
     decoder->resume_pts = decoder->given_pts;
     decoder->replayed = 0;
     decoder->replaying = true;
@@ -347,7 +350,7 @@ static bool replay(struct decoder *decoder, enum status *status)
     return ends;
 }
 
-// Take a frame of the codec's, which shows that it works. *again: it was given out before.
+// Give a frame of the codec's, which shows that it works. *again: it was given out before.
 static enum status accept_frame(struct decoder *decoder, AVFrame *frame, bool *again)
 {
     decoder->began = true;
@@ -369,6 +372,7 @@ static enum status accept_frame(struct decoder *decoder, AVFrame *frame, bool *a
 enum status decoder_enter_gpu(struct decoder *decoder)
 {
     history_begin_again(decoder->history);
+    decoder_times_forget(decoder);
     decoder->began = false;
     decoder->untried.counted = decoder->untried.marked = 0;
     decoder->resume_pts = decoder->given_pts;
@@ -454,6 +458,23 @@ static int take_frame(struct decoder *decoder, AVFrame *frame, enum status *stat
     return AVERROR_EXTERNAL;
 }
 
+// The same, with a time that is certain. A frame that shows the GPU unable to decode is no frame.
+static int take_timed_frame(struct decoder *decoder, AVFrame *frame, enum status *status)
+{
+    bool gives = decoder_times_give(decoder, false, frame);
+    int error = 0;
+    while (!gives) {
+        error = take_frame(decoder, frame, status);
+        if (error == AVERROR_EOF && decoder_times_give(decoder, true, frame))
+            return 0;
+        if (*status || error < 0 || (is_untried(decoder) && frame->format != AV_PIX_FMT_CUDA))
+            return error;
+        *status = decoder_times_take(decoder, frame, &gives);
+        gives |= *status != STATUS_OK;
+    }
+    return error;
+}
+
 enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
 {
     enum status status = STATUS_OK;
@@ -462,7 +483,7 @@ enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
         status = prepare(decoder);
         if (status)
             return status;
-        int error = take_frame(decoder, frame, &status);
+        int error = take_timed_frame(decoder, frame, &status);
         if (status)
             return status;
         bool ended = error == AVERROR_EOF, on_cpu = error >= 0 && frame->format != AV_PIX_FMT_CUDA;

@@ -45,7 +45,8 @@ void decoder_destroy(struct decoder **decoder);
 enum status decoder_send(struct decoder *decoder, const struct packet *packet);
 
 // Take the next frame if there is one: *got says so. Its pts is set, in the stream's time base,
-// never AV_NOPTS_VALUE. STATUS_EOF after the last frame.
+// never AV_NOPTS_VALUE; one that is damaged, far ahead of those around it, is put right (but of what plays
+// in its own time). STATUS_EOF after the last frame.
 enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got);
 
 // Decode a frame of the GPU's again, in software, as the GPU is lost and the frame with it: `pts` is the

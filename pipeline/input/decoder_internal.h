@@ -40,6 +40,14 @@ struct decoder {
     } untried;
     struct rescue *rescue;
 
+    // The frame that is kept for its time (decoder_times.c), and the one that was given before.
+    struct {
+        AVFrame *kept;        // NULL: none
+        bool waits;           // for the next frame to show whether its time is right
+        bool by_pts;          // a frame's pts comes before libavcodec's guess
+        int64_t last, length; // AV_NOPTS_VALUE, 0: unknown
+    } times;
+
     struct packet *pending; // a restart: what is in the decoder comes out before; NULL: none
 
     int64_t packets;  // given to libavcodec
@@ -108,6 +116,18 @@ int decoder_get_clear_buffer(AVCodecContext *codec, AVFrame *frame, int flags);
 
 // Take memory of frames from this backend from now on.
 void decoder_change_backend(struct decoder *decoder, struct backend *backend);
+
+// ---- decoder_times.c ----
+
+// Give the frame that is kept, once its time is certain; at the codec's end in any case. False: there is none.
+bool decoder_times_give(struct decoder *decoder, bool ended, AVFrame *frame);
+
+// Take the next frame of the codec. *gives: `frame` is to be given now, this one or the one that was kept;
+// else it is kept, and `frame` empty.
+enum status decoder_times_take(struct decoder *decoder, AVFrame *frame, bool *gives);
+
+// Frames from here on have nothing to do with those before; one that is kept is dropped.
+void decoder_times_forget(struct decoder *decoder);
 
 // ---- decoder_rescue.c ----
 

@@ -22,7 +22,7 @@ static int own_surfaces(AVCodecContext *codec)
 
 void decoder_choose_surfaces(struct decoder *decoder, AVCodecContext *codec)
 {
-    int wanted = decoder->request.frames_held + FEW;
+    int wanted = decoder->request.frames_held + FEW + 1; // one is kept for its time
     int left = MOST_SURFACES - own_surfaces(codec);
     decoder->copies = wanted > left || decoder->backend->gpus > 1;
     codec->extra_hw_frames = !decoder->copies ? wanted : left < 0 ? 0 : left < FEW ? left : FEW;
