@@ -584,7 +584,7 @@ def test_every_kind_of_file_is_replaced_when_allowed(run, tmp_path, clips, kind)
 
 @pytest.mark.parametrize("words, code", [
     (["missing.mp4", "new.mkv"], 4), (["in.png", "no/such/new.mkv"], 5), (["in.png", "new.mkv", "-f", "x"], 2),
-    (["in.png", "new.mkv", "-c:v", "dvvideo"], 5), (["in.png", "new.mkv", "--control", "in.png"], 1)])
+    (["in.png", "new.mkv", "-c:v", "dvvideo"], 5), (["in.png", "new.mkv", "--control", "in.png"], 5)])
 def test_a_run_that_cannot_begin_empties_nothing(run, tmp_path, clips, words, code):
     (tmp_path / "in.png").write_bytes(clips["still.png"].read_bytes())
     files = {"--journal": "journal", "--trace": "trace"}
