@@ -199,14 +199,15 @@ def convolve(x, kernel, scale=None, bias=0, border="replicate"):
     if scale is None:
         scale = 1 / total if abs(total) > 1e-9 * sizes else 1
     (height, width), (rows, columns) = x.shape, kernel.shape
-    black = np.zeros((height + 1, width + 1))
+    black = np.zeros((height + 1, width + 1)) # beyond the last row and column
     black[:height, :width] = x
-    y = np.zeros_like(x)
-    for row, column in zip(*np.nonzero(kernel)):
+    j = source_index(border, np.arange(width + columns - 1) + columns // 2 - columns + 1, width)
+    wide = black[:, np.where(j < 0, width, j)]
+    y = np.zeros((height, width))
+    for row in np.flatnonzero(kernel.any(axis=1)):
         i = source_index(border, np.arange(height) + rows // 2 - row, height)
-        j = source_index(border, np.arange(width) + columns // 2 - column, width)
-        y += kernel[row, column] * black[np.where(i < 0, height, i)[:, None],
-                                         np.where(j < 0, width, j)[None, :]]
+        windows = np.lib.stride_tricks.sliding_window_view(wide[np.where(i < 0, height, i)], columns, axis=1)
+        y += windows @ kernel[row, ::-1]
     return limit(bias + scale * y)
 
 
