@@ -155,9 +155,8 @@ const struct manual_row manual_exit_codes[] = {
     {"3", "finished, but the input was damaged or frames were dropped", "damaged input"},
     {"4", "the input cannot be read or decoded", "input"},
     {"5",
-     "the output cannot be encoded or written, a report not be written, or the address or socket "
-     "that "
-     "the run is to be reached at not be opened",
+     "the output cannot be encoded or written, a report cannot be written, or an address or socket "
+     "of the run cannot be opened",
      "output"},
     {"6", "the GPU that was required failed or is not there", "device"},
     {"7", "of 'sluice farm status': parts are still to come", "not all there yet"},

@@ -48,7 +48,7 @@ struct page_request {
 };
 
 // Open the page. STATUS_USAGE with a sentence if the address, a file or the folder is none,
-// STATUS_OUTPUT if it cannot be listened on. The log outlives the page. On success the caller owns
+// STATUS_OUTPUT if it cannot be listened on, STATUS_FAILED without threads. The log outlives the page. On success the caller owns
 // *page; on failure it is NULL.
 enum status page_create(const struct page_request *request, const struct log *log,
                         struct page **page);

@@ -181,6 +181,18 @@ def test_one_damaged_time_costs_nothing(run, tmp_path, seconds, stream):
         assert len(was) == len(now) and not moved(was, now), (other, moved(was, now))
 
 
+@pytest.mark.parametrize("suffix", [".ts", ".flv"])
+def test_headers_with_a_wrong_frame_rate_change_no_time(run, tmp_path, suffix):
+    """Packets say then that they last half a second each."""
+    film = tmp_path / f"film{suffix}"
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=96x64:rate=25:duration=4", *tools.X264, "-bf", 0,
+                 "-bsf:v", "h264_metadata=tick_rate=4", film)
+    result = run(film, "out.mkv", "-f", "null", "-c:v", "ffv1")
+    assert result.code == 0 and "jumps" not in result.stderr, result.stderr
+    was, now = times_of(film, 0), times_of(tmp_path / "out.mkv", 0)
+    assert len(was) == len(now) == 100 and not moved(was, now)
+
+
 @pytest.mark.parametrize("seconds, stream", [(-1, 0), (4, 0), (20, 0), (4, 1)])
 def test_one_damaged_time_of_a_live_source_costs_nothing(tmp_path, seconds, stream):
     film = tmp_path / "film.ts"

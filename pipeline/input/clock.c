@@ -72,9 +72,11 @@ static int64_t follow(struct clock *clock, struct track *track, int64_t at_us, i
 {
     if (track->next_us == AV_NOPTS_VALUE) {
         track->offset_us = clock->offset_us;
-        track->next_us = at_us + track->offset_us;
+        track->next_us = track->last_us = at_us + track->offset_us;
     }
     int64_t here_us = at_us + track->offset_us, step_us = here_us - track->next_us, jumps_us = 0;
+    if (step_us < 0 && here_us > track->last_us)
+        step_us = 0;
     if (llabs(step_us) <= max_back_us) {
         if (track->other_next_us != AV_NOPTS_VALUE)
             track->other_next_us += length_us;
@@ -90,7 +92,8 @@ static int64_t follow(struct clock *clock, struct track *track, int64_t at_us, i
             jump(clock, track, at_us, jumps_us);
         track->until_us = at_us + track->offset_us + patience_us;
     }
-    track->next_us = at_us + track->offset_us + length_us;
+    track->last_us = at_us + track->offset_us;
+    track->next_us = track->last_us + length_us;
     return jumps_us;
 }
 

@@ -17,6 +17,7 @@
 // lies between comes from before.
 struct track {
     int64_t next_us; // AV_NOPTS_VALUE: there was none
+    int64_t last_us; // where the last one began: it may be shorter than it says
     int64_t offset_us;
     // The same without its last step, until the time `until_us`; AV_NOPTS_VALUE: there was none, or
     // it is too long ago.

@@ -301,7 +301,8 @@ static enum status demux_mended(struct source *source, struct packet **packet)
         source->ended = status == STATUS_EOF;
         return source->ended ? STATUS_OK : status;
     }
-    (*packet)->arrived_ns = meter_now_ns();
+    // Without a pace the time that passes is the job's own.
+    (*packet)->arrived_ns = source->paced_ns ? meter_now_ns() : 0;
     const AVStream *stream = source->format->streams[(*packet)->av->stream_index];
     enum AVMediaType type = stream->codecpar->codec_type;
     if (source->raw || (type != AVMEDIA_TYPE_VIDEO && type != AVMEDIA_TYPE_AUDIO))

@@ -82,7 +82,7 @@ struct source {
     int64_t start; // request.start as a timestamp of the file, in microseconds; or AV_NOPTS
     struct stamps stamps;
     struct clock clock;
-    bool ended; // the demuxer has no more
+    bool ended;              // the demuxer has no more
     int images, images_read; // of a numbered sequence: in all, and read so far
     int64_t end_us;          // the end of the packets read so far
 };

@@ -5,7 +5,7 @@
 #include <libavutil/mathematics.h>
 #include <stdlib.h>
 
-// A time is out of line by more than this; a stream that is back in line is so within the other.
+// A time is out of line by more than this; a stream that is back in line is so within the other, and a step.
 static const int64_t slack_us = AV_TIME_BASE / 10, max_pause_us = AV_TIME_BASE;
 
 static enum status know_streams(struct stamps *stamps, unsigned count)
@@ -21,17 +21,24 @@ static enum status know_streams(struct stamps *stamps, unsigned count)
     return STATUS_OK;
 }
 
+// A damaged time may be any number: differences of what is returned fit.
 static int64_t to_us(int64_t time, AVRational base)
 {
-    return av_rescale_q(time, base, AV_TIME_BASE_Q);
+    const int64_t most = INT64_MAX / 4;
+    return av_clip64(av_rescale_q(time, base, AV_TIME_BASE_Q), -most, most);
 }
 
+// The next packet is expected a step of the stream later. How long packets say that they are may be far off.
 static void follow(struct stamp_track *track, const struct packet *packet, AVRational base)
 {
     const AVPacket *av = packet->av;
+    int64_t at_us = to_us(av->dts, base), step_us = at_us - track->last_us;
+    if (!track->begun)
+        track->step_us = av->duration > 0 ? to_us(av->duration, base) : 0;
+    else if (step_us > 0)
+        track->step_us = step_us;
     track->begun = true;
-    track->last_us = to_us(av->dts, base);
-    track->next_us = track->last_us + (av->duration > 0 ? to_us(av->duration, base) : 0);
+    track->last_us = at_us;
     track->arrived_ns = packet->arrived_ns;
     if (av->pts != AV_NOPTS_VALUE && to_us(av->pts, base) - track->last_us > track->delay_us)
         track->delay_us = to_us(av->pts, base) - track->last_us;
@@ -40,18 +47,19 @@ static void follow(struct stamp_track *track, const struct packet *packet, AVRat
 static bool is_out_of_line(const struct stamp_track *track, const struct packet *packet,
                            int64_t at_us)
 {
-    int64_t step_us = at_us - track->next_us;
+    int64_t step_us = at_us - track->last_us;
     int64_t passed_us = (packet->arrived_ns - track->arrived_ns) / 1000;
-    return track->begun && (step_us < -slack_us || step_us - passed_us > slack_us);
+    bool back = step_us < 0 && step_us - track->step_us < -slack_us;
+    return track->begun && (back || step_us - track->step_us - passed_us > slack_us);
 }
 
 // True if a packet at `at_us` goes on where the stream was before the one that waits.
 static bool is_back(const struct stamp_track *track, int64_t at_us)
 {
-    bool was_ahead = to_us(track->held->av->dts, track->base) > track->next_us;
+    int64_t held_us = to_us(track->held->av->dts, track->base);
     return at_us > track->last_us &&
-           (was_ahead ? at_us < to_us(track->held->av->dts, track->base)
-                      : at_us - track->next_us < max_pause_us);
+           (held_us > track->last_us ? at_us < held_us
+                                     : at_us - track->last_us < max_pause_us + 2 * track->step_us);
 }
 
 // How far a pts at `pts_us` is from where one of a packet at `at_us` may be.
@@ -61,12 +69,14 @@ static int64_t distance_us(const struct stamp_track *track, int64_t pts_us, int6
     return pts_us < least ? least - pts_us : pts_us > most ? pts_us - most : 0;
 }
 
-// Give the packet that waits the time that it would have had, before one at `before_us`: the pts may be
-// damaged, too, or not, or nothing of it may be left. Then a decoder goes by dts.
+// Give the packet that waits the time that it would have had, before one at `before_us`. Its pts is kept, moved along
+// with its dts, or dropped, by what is where the stream's others are; without one a decoder goes by dts.
 static void mend(struct stamp_track *track, int64_t before_us)
 {
     AVPacket *av = track->held->av;
-    int64_t at_us = track->next_us < before_us ? track->next_us : before_us - 1;
+    int64_t at_us = track->last_us + track->step_us;
+    if (at_us >= before_us)
+        at_us = track->last_us + (before_us - track->last_us) / 2;
     int64_t damaged = av->dts;
     av->dts = av_rescale_q(at_us, AV_TIME_BASE_Q, track->base);
     if (av->pts == AV_NOPTS_VALUE)

@@ -3,8 +3,8 @@
 // would have had; else the stream has paused or its clock has jumped, which is for others to follow
 // (clock.h, live_clock.h).
 //
-// In line is what does not go back, and what is not further ahead than the time that has passed since the
-// packet before came.
+// In line is what does not go back, and what is not further ahead than a step of the stream, or than the time
+// that has passed since the packet before came, where packets come in their own time.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -19,7 +19,7 @@
 // Where a stream stands.
 struct stamp_track {
     bool begun;
-    int64_t last_us, next_us; // the time of its last packet, and where that ends
+    int64_t last_us, step_us; // the time of its last packet, and the step to it
     int64_t delay_us;         // the most that a packet's pts was behind its dts
     int64_t arrived_ns;       // when its last packet came
     AVRational base;          // of the packet that waits
@@ -33,8 +33,8 @@ struct stamps {
     struct packet *ready; // behind the one that was given out last
 };
 
-// Take a packet of stream `stream`, whose times are in units of `base` and which has arrived_ns. What goes on
-// now is left in *packet: this one, or the one that waited, or NULL where this one waits. STATUS_MEMORY
+// Take a packet of stream `stream`, whose times are in units of `base` and which came at arrived_ns (all at 0: not in
+// their own time). What goes on now is left in *packet: this one, or the one that waited, or NULL where this one waits. STATUS_MEMORY
 // (the packet stays the caller's) or STATUS_OK.
 enum status stamps_put(struct stamps *stamps, unsigned stream, AVRational base,
                        struct packet **packet);

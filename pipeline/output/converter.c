@@ -34,6 +34,26 @@ static bool stores(enum AVPixelFormat pixel, const struct format *from)
            format_same_storage(&format, from);
 }
 
+// The range that the encoder needs; UNSPECIFIED: that of the frames.
+static enum AVColorRange needed_range(const struct converter *self, enum AVPixelFormat pixel)
+{
+    const struct sink_formats *formats = self->formats;
+    bool yuv = av_pix_fmt_desc_get(pixel)->nb_components >= 3;
+    enum sink_range range = formats->asked_range != SINK_RANGE_ANY ? formats->asked_range
+                            : yuv                                  ? formats->range
+                                                                   : SINK_RANGE_ANY;
+    return range == SINK_RANGE_FULL      ? AVCOL_RANGE_JPEG
+           : range == SINK_RANGE_LIMITED ? AVCOL_RANGE_MPEG
+                                         : AVCOL_RANGE_UNSPECIFIED;
+}
+
+static bool keeps_range(const struct converter *self, const AVFrame *frame)
+{
+    enum AVColorRange needed = needed_range(self, frame->format);
+    return needed == AVCOL_RANGE_UNSPECIFIED ||
+           (needed == AVCOL_RANGE_JPEG) == pixel_is_full(frame);
+}
+
 // The frame may be one that the filter made for another output, or could not convert itself.
 enum AVPixelFormat converter_pixel(const struct converter *self, const AVFrame *frame)
 {
@@ -49,24 +69,11 @@ enum AVPixelFormat converter_pixel(const struct converter *self, const AVFrame *
     if (takes(self, frame->format) && pixel_plays(&from, formats->wishes))
         return frame->format;
     best = pixel_choose(&from, frame->width, frame->height, formats->candidates, formats->wishes);
-    if (takes(self, frame->format) && stores(best, &from))
+    if (takes(self, frame->format) && stores(best, &from) && keeps_range(self, frame))
         return frame->format;
     return best != AV_PIX_FMT_NONE
                ? best
                : avcodec_find_best_pix_fmt_of_list(formats->candidates, known, from.alpha, NULL);
-}
-
-// The range that the encoder needs; UNSPECIFIED: that of the frames.
-static enum AVColorRange needed_range(const struct converter *self, enum AVPixelFormat pixel)
-{
-    const struct sink_formats *formats = self->formats;
-    bool yuv = av_pix_fmt_desc_get(pixel)->nb_components >= 3;
-    enum sink_range range = formats->asked_range != SINK_RANGE_ANY ? formats->asked_range
-                            : yuv                                  ? formats->range
-                                                                   : SINK_RANGE_ANY;
-    return range == SINK_RANGE_FULL      ? AVCOL_RANGE_JPEG
-           : range == SINK_RANGE_LIMITED ? AVCOL_RANGE_MPEG
-                                         : AVCOL_RANGE_UNSPECIFIED;
 }
 
 bool converter_adapt(const struct converter *self, AVFrame *shown)
