@@ -19,6 +19,10 @@ enum sandbox_mode {
     SANDBOX_OFF,  // there is no sandbox
 };
 
+struct option_row;
+
+enum { VERB_OPTIONS = 64 }; // more are not looked at
+
 // Settings: everything that the command line asks for.
 struct settings {
     struct sluice_config config;
@@ -32,6 +36,9 @@ struct settings {
     char **word;       // of commands that take several: those behind the topic, ended by NULL;
                        // farm: those behind "--"
     int words;
+    const struct option_row
+        *verb_option[VERB_OPTIONS]; // those given that are of some verbs of farm
+    int verb_options;
     int64_t samples, seed;                  // `sluice audit`, farm: frames, 0 all; 0 any
     const char *control, *journal, *replay; // NULL: none
     enum sandbox_mode sandbox;
@@ -161,12 +168,13 @@ void stage_default(const struct sluice_option_info *option, char *to, size_t siz
 // ---- many machines ----
 
 struct farm;
-struct option_row;
 
 // Add a name, or an option, of `sluice farm` to the command line of its parts. -1: go on; else the
 // exit code: an option that parts do not take is refused with a sentence.
 int farm_note_name(struct settings *settings, const char *name);
 int farm_note_option(struct settings *settings, const struct option_row *row, const char *text);
+// -1; or the exit code, with a sentence, where an option is of other verbs than settings->topic.
+int farm_check_options(const struct settings *settings);
 
 // Write the words that may stand behind `sluice farm`, separated by spaces.
 void farm_write_verbs(FILE *to);

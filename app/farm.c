@@ -551,8 +551,10 @@ void farm_write_verbs(FILE *to)
 int farm_command(struct settings *settings)
 {
     for (size_t k = 0; settings->topic && verbs[k].name; k++)
-        if (!strcmp(settings->topic, verbs[k].name))
-            return verbs[k].run(settings);
+        if (!strcmp(settings->topic, verbs[k].name)) {
+            int code = farm_check_options(settings);
+            return code < 0 ? verbs[k].run(settings) : code;
+        }
     return refuse(EXIT_USAGE, "usage: sluice farm submit|status|resume|print ...; 'sluice help "
                               "farm' says more");
 }

@@ -121,6 +121,17 @@ static int refuse(const struct settings *settings, const struct option_row *row,
     return EXIT_USAGE;
 }
 
+int farm_check_options(const struct settings *settings)
+{
+    bool own;
+    for (int k = 0; k < settings->verb_options; k++) {
+        const char *verbs = verbs_of(settings->verb_option[k], &own);
+        if (!is_among(settings->topic, verbs))
+            return refuse(settings, settings->verb_option[k], verbs);
+    }
+    return -1;
+}
+
 int farm_note_option(struct settings *settings, const struct option_row *row, const char *text)
 {
     const char *dashes = option_has_one_dash(row) ? "-" : "--";
@@ -131,8 +142,8 @@ int farm_note_option(struct settings *settings, const struct option_row *row, co
                 dashes, row->name);
         return EXIT_USAGE;
     }
-    if (verbs && settings->topic && !is_among(settings->topic, verbs))
-        return refuse(settings, row, verbs);
+    if (verbs && settings->verb_options < VERB_OPTIONS)
+        settings->verb_option[settings->verb_options++] = row;
     if (own)
         return -1;
     if (!text || row->implied)

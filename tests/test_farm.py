@@ -528,6 +528,8 @@ def test_what_the_queue_says(farm_alone):
     (["submit", "in.mkv", "out.mkv", "--parts", "2", "--shard", "1/2"], "--shard"),
     (["submit", "in.mkv", "out.mkv", "--parts", "2", "--metrics", "9"], "--metrics"),
     (["status", "out.mkv", "--parts", "2"], "farm status does not take --parts; farm submit and print do"),
+    (["--parts", "2", "status", "out.mkv"], "farm status does not take --parts; farm submit and print do"),
+    (["stat", "out.mkv", "--parts", "2"], "usage: sluice farm submit|status"),
     (["status", "out.mkv", "-f", "sobel"], "farm status does not take --filter; farm submit and print do"),
     (["resume", "out.mkv", "-y"], "farm resume does not take --overwrite; farm submit does"),
     (["resume", "out.mkv", "--at-once", "2"], "farm resume does not take --at-once"),
