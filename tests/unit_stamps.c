@@ -2,7 +2,7 @@
 #include <libavutil/avutil.h>
 #include <stdlib.h>
 
-#include "pipeline/input/stamps.h"
+#include "pipeline/ffmpeg/stamps.h"
 #include "tests/unit.h"
 
 enum { FRAME = 40, MAX = 64 };

@@ -15,13 +15,13 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "pipeline/ffmpeg/stamps.h"
 #include "pipeline/input/clock.h"
 #include "pipeline/input/faults/simulate.h"
 #include "pipeline/input/io/input_io.h"
 #include "pipeline/input/io/reach.h"
 #include "pipeline/input/live/live.h"
 #include "pipeline/input/live/outage.h"
-#include "pipeline/input/stamps.h"
 #include "sluice/sluice.h"
 
 struct part_span;

@@ -11,10 +11,10 @@
 #include "base/backoff.h"
 #include "base/meter.h"
 #include "pipeline/ffmpeg/check.h"
+#include "pipeline/ffmpeg/stamps.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/live/connection.h"
 #include "pipeline/input/live/live_clock.h"
-#include "pipeline/input/stamps.h"
 
 static const int64_t second_ns = 1000 * INT64_C(1000000), look_ns = 50 * INT64_C(1000000);
 // The reading thread shows that it tries to reconnect at least so often.

@@ -1,7 +1,7 @@
 // Damaged times: of one packet among others whose times are right. A time that is out of line with its
 // stream's waits for the stream's next packet. Where that one is in line, the packet gets the time that it
 // would have had; else the stream has paused or its clock has jumped, which is for others to follow
-// (clock.h, live_clock.h).
+// (pipeline/input/clock.h, live/live_clock.h).
 //
 // In line is what does not go back, and what is not further ahead than a step of the stream, or than the time
 // that has passed since the packet before came, where packets come in their own time.

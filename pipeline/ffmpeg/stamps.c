@@ -1,4 +1,4 @@
-#include "pipeline/input/stamps.h"
+#include "pipeline/ffmpeg/stamps.h"
 
 #include <assert.h>
 #include <libavutil/avutil.h>
