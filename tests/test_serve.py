@@ -179,10 +179,11 @@ def test_serve_refuses(run, tmp_path, words, said):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("command", ["plan", "doctor"])
-def test_options_of_the_page_are_for_pages(run, command):
+@pytest.mark.parametrize("command, said", [
+    ("plan", "--upload-max is of the control page"), ("doctor", "doctor does not take --upload-max; a run, plan and serve do")])
+def test_options_of_the_page_are_for_pages(run, command, said):
     result = run(command, "--upload-max", "1G")
-    assert result.code == 2 and f"{command} does not take --upload-max; a run and serve do" in result.stderr
+    assert result.code == 2 and said in result.stderr, result.stderr
 
 
 # ---- begin and end ----
