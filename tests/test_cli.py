@@ -1575,10 +1575,10 @@ def talk(path, *lines):
 
 
 @pytest.fixture
-def playing(tmp_path, clips):
-    """A run that takes its time, with a control socket."""
+def playing(request, tmp_path, clips):
+    """A run of a film or another input that takes its time, with a control socket."""
     process = subprocess.Popen(
-        [tools.SLUICE, "--live", clips["film.mkv"], "hash:out.txt", "-f", "gray,gaussian=1.4",
+        [tools.SLUICE, "--live", getattr(request, "param", clips["film.mkv"]), "hash:out.txt", "-f", "gray,gaussian=1.4",
          "--control", "sock", "--journal", "journal", "-q"], cwd=tmp_path,
         stderr=subprocess.PIPE, text=True, env=tools.environment())
     for _ in range(500):
@@ -1634,6 +1634,7 @@ def test_control_refuses_by_name_and_changes_nothing(tmp_path, playing):
     assert playing.wait(5) == 0
 
 
+@pytest.mark.parametrize("playing", ["lavfi:testsrc=size=160x120:rate=25"], indirect=True)
 def test_ctl_asks_from_the_command_line(run, tmp_path, playing):
     assert json.loads(run("ctl", "sock", "get").text)["ok"]
     assert run("ctl", "sock", "set", "gaussian.sigma=2").code == 0
