@@ -98,7 +98,7 @@ struct option_row {
 
 struct option_section {
     const char *name;              // `sluice help NAME` shows it
-    unsigned commands;             // of options that do not name theirs; not 0
+    unsigned commands;             // those of options that do not name theirs; not 0
     const char *title;             // a heading
     const char *about;             // (optional) sentences below it
     const struct option_row *rows; // ended by one without a name
@@ -113,8 +113,8 @@ const struct option_row *option_at(int index);
 // The option of this name or letter, with or without dashes; NULL: there is none.
 const struct option_row *option_find(const char *name);
 
-// True if the option has an effect on the command. `sluice farm` looks for itself (app/farm_line.c): most
-// of its options are those of its parts.
+// True if the option has an effect on the command. `sluice farm` looks for itself (app/farm_line.c), as
+// its parts have options, too.
 bool option_is_for(const struct option_row *row, enum command command);
 
 // Refuse an option that has no effect on the command: a sentence that says which commands have it.

@@ -47,7 +47,7 @@ enum status __wrap_backend_cuda_create(int device, const struct log *log, struct
 
 // ---- the CPU beside it ----
 
-static const struct log *cpu_log; // of the first backend of a job
+static const struct log *cpu_log; // the log of the first backend of a job
 
 enum status __real_backend_cpu_create(int threads, const struct log *log, struct backend **backend);
 enum status __wrap_backend_cpu_create(int threads, const struct log *log, struct backend **backend);

@@ -153,7 +153,7 @@ static void waits_for_nothing_of_a_slow_stream(void **state)
     for (int n = 0; n < 10; n++) {
         put_at(&run, n * 1000, n * 1000, n * 1000 + (n % 2 ? 0 : 300));
         assert_int_equal(run.count,
-                         n == 1 ? 1 : n + 1); // of the second nobody knows yet how slow it is
+                         n == 1 ? 1 : n + 1); // the second cannot be known to be slow
     }
     end(&run);
 }
@@ -184,7 +184,7 @@ static void mends_what_is_damaged(void **state)
     }
 }
 
-// What waits goes on before a packet without a time, and at the end.
+// A packet that waits goes on before one without a time, and at the end.
 static void gives_all_out(void **state)
 {
     (void)state;

@@ -101,6 +101,11 @@ static struct packet *decide(struct stamp_track *track, int64_t at_us)
     return packet;
 }
 
+bool stamps_are_for(const AVCodecParameters *about)
+{
+    return about->codec_type == AVMEDIA_TYPE_VIDEO || about->codec_type == AVMEDIA_TYPE_AUDIO;
+}
+
 enum status stamps_put(struct stamps *stamps, unsigned stream, AVRational base,
                        struct packet **packet)
 {

@@ -9,6 +9,7 @@
 // Thread-safety: one thread.
 #pragma once
 
+#include <libavcodec/codec_par.h>
 #include <libavutil/rational.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,8 +23,8 @@ struct stamp_track {
     int64_t last_us, step_us; // the time of its last packet, and the step to it
     int64_t delay_us;         // the most that a packet's pts was behind its dts
     int64_t arrived_ns;       // when its last packet came
-    AVRational base;          // of the packet that waits
-    struct packet *held;      // NULL: none waits
+    struct packet *held;      // the packet that waits; NULL: none
+    AVRational base;          // its unit of time
 };
 
 // Zero is a source of which nothing came.
@@ -32,6 +33,9 @@ struct stamps {
     unsigned streams;
     struct packet *ready; // behind the one that was given out last
 };
+
+// True if the packets of a stream have times that follow each other: pictures and sound.
+bool stamps_are_for(const AVCodecParameters *about);
 
 // Take a packet of stream `stream`, whose times are in units of `base` and which came at arrived_ns (all at 0: not in
 // their own time). What goes on now is left in *packet: this one, or the one that waited, or NULL where this one waits. STATUS_MEMORY

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "pipeline/ffmpeg/stamps.h"
+
 static const int64_t max_back_us = AV_TIME_BASE / 10, max_ahead_us = 10 * (int64_t)AV_TIME_BASE;
 static const int64_t patience_us = AV_TIME_BASE; // for a stream to be back
 
@@ -23,9 +25,7 @@ static enum status know_streams(struct clock *clock, unsigned count)
 
 static bool has_own_time(const AVStream *stream, const AVPacket *packet)
 {
-    enum AVMediaType type = stream->codecpar->codec_type;
-    return packet->dts != AV_NOPTS_VALUE &&
-           (type == AVMEDIA_TYPE_VIDEO || type == AVMEDIA_TYPE_AUDIO);
+    return packet->dts != AV_NOPTS_VALUE && stamps_are_for(stream->codecpar);
 }
 
 // The distance of a packet from its expected time, if it is a jump; else 0. A stream that has paused is

@@ -304,8 +304,7 @@ static enum status demux_mended(struct source *source, struct packet **packet)
     // Without a pace the time that passes is the job's own.
     (*packet)->arrived_ns = source->paced_ns ? meter_now_ns() : 0;
     const AVStream *stream = source->format->streams[(*packet)->av->stream_index];
-    enum AVMediaType type = stream->codecpar->codec_type;
-    if (source->raw || (type != AVMEDIA_TYPE_VIDEO && type != AVMEDIA_TYPE_AUDIO))
+    if (source->raw || !stamps_are_for(stream->codecpar))
         return STATUS_OK;
     return stamps_put(&source->stamps, (unsigned)stream->index, stream->time_base, packet);
 }

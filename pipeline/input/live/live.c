@@ -342,13 +342,12 @@ static enum status adapt(struct live *live, struct packet **packet)
     av->stream_index = n;
     if (n == live->watched)
         note_back(live, (*packet)->arrived_ns);
-    enum AVMediaType type = live->format->streams[n]->codecpar->codec_type;
-    if (live->clock.untimed || (type != AVMEDIA_TYPE_VIDEO && type != AVMEDIA_TYPE_AUDIO))
+    if (live->clock.untimed || !stamps_are_for(live->format->streams[n]->codecpar))
         return STATUS_OK;
     return stamps_put(&live->stamps, (unsigned)n, live->clock.track[n].base, packet);
 }
 
-// Put a packet at its time of the clock. What waited when the connection was lost is of before.
+// Put a packet at its time of the clock. Packets that waited when the connection was lost are no restart.
 static enum status stamp(struct live *live, struct packet **packet)
 {
     AVPacket *av = (*packet)->av;
