@@ -87,7 +87,7 @@ static void mend(struct stamp_track *track, int64_t before_us)
     if (kept > slack_us && moved > slack_us)
         av->pts = track->delay_us ? AV_NOPTS_VALUE : av->dts;
     else if (moved < kept)
-        av->pts += av->dts - damaged;
+        av->pts = av_sat_add64(av->dts, av_sat_sub64(av->pts, damaged));
 }
 
 // Decide about the packet that waits, and let it go.
