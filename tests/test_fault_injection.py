@@ -155,18 +155,30 @@ def test_a_part_behind_the_place_where_its_source_breaks_off_tells_of_it(program
     counted, codes = campaign.count("shard-again", "libav"), []
     places = faults.places_in_code(program.sluice, counted.log)
     whole = ends_of_manifest(counted)
-    numbers = [n for n, place in enumerate(places, 1) if place == "read_past_holes"]
-    for n in numbers[len(numbers) // 2:]:  # those before find the cuts
+    for n in (n for n, place in enumerate(places, 1) if place == "read_past_holes"):
         which, outcome, wrong = campaign.one(("shard-again", "libav", n))
         if not any(line.startswith("failed av_read_frame") for line in outcome.log):
             continue  # threads took their turns in another order
         made = ends_of_manifest(outcome)
-        if made and made[0] == whole[0]:  # it was cut where the others are
+        if made:
             frames, truncated = made[1]["frames"], made[1]["truncated"]
+            assert made[0] == whole[0], f"{which}: it is cut where the others are not"
             assert not wrong and outcome.code == (3 if truncated else 0), f"{which}: {wrong}\n{outcome.said}"
             assert truncated or frames == 4, which
             codes.append((outcome.code, frames))
     assert {(3, 0), (3, 3)} < set(codes)
+
+
+@pytest.mark.parametrize("call", ["avcodec_send_packet", "avcodec_receive_frame", "av_read_frame"])
+def test_a_part_is_cut_where_the_others_are_whatever_fails_once(program, call):
+    """A key frame that no memory was had for was taken for a damaged one: no frames, exit code 0."""
+    campaign = faults.Campaign(program, ["shard-again"], every=True, share=None, seed=1, workers=2)
+    counted = campaign.count("shard-again", "libav")
+    numbers = [n for n, line in enumerate(counted.log, 1) if line.split(" ")[0] == call]
+    assert len(numbers) > 3
+    for n in numbers[:6]:
+        which, outcome, wrong = campaign.one(("shard-again", "libav", n))
+        assert not wrong, f"{which}: {wrong}\n{outcome.said}"
 
 
 def ends_of_manifest(outcome):

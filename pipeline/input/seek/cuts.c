@@ -15,6 +15,7 @@ struct search {
     struct reel *reel;
     int64_t begin_us, length_us; // of the file
     bool sequential;             // times are not sought
+    bool doubtful; // something was refused: damage of the file's, or a failure of this search's
 };
 
 // A cut, and whether decoding can begin near it.
@@ -71,6 +72,7 @@ static enum status survey(struct search *search)
         end_us > search->begin_us ? end_us - search->begin_us : length_of(source, frames);
     if (status == STATUS_EOF)
         status = check_reads(request, source);
+    search->doubtful |= source->broken;
     source_close(&source);
     return status;
 }
@@ -122,7 +124,7 @@ static enum status create_decoder(const struct search *search, struct backend **
 }
 
 // Decode a key frame by itself: *whole says whether that went without an error.
-static enum status try_key(const struct search *search, const struct packet *packet, bool *whole)
+static enum status try_key(struct search *search, const struct packet *packet, bool *whole)
 {
     struct backend *backend = NULL;
     struct decoder *decoder = NULL;
@@ -134,13 +136,14 @@ static enum status try_key(const struct search *search, const struct packet *pac
     if (!status)
         status = receive_all(decoder);
     *whole = !status && !decoder_damaged_packets(decoder) && !decoder_damaged_frames(decoder);
+    search->doubtful |= !*whole;
     decoder_destroy(&decoder);
     backend_destroy(&backend);
     return status;
 }
 
 // True if a part may begin at this packet, which lies at or behind the time that is wanted.
-static enum status is_cut(const struct search *search, const struct packet *packet, bool *cut)
+static enum status is_cut(struct search *search, const struct packet *packet, bool *cut)
 {
     const AVPacket *av = packet->av;
     *cut = false;
@@ -291,9 +294,9 @@ static enum status find_seek(struct search *search, const struct cut *cut, int64
     return status == STATUS_EOF ? STATUS_OK : status;
 }
 
-enum status cuts_find(const struct cuts_request *request, struct part_span *span)
+static enum status find_span(const struct cuts_request *request, struct part_span *span,
+                             bool *doubtful)
 {
-    assert(request->parts > 0 && request->part >= 0 && request->part < request->parts);
     struct search search;
     struct cut begin, end;
     enum status status = begin_search(request, &search);
@@ -305,12 +308,37 @@ enum status cuts_find(const struct cuts_request *request, struct part_span *span
         status = find_seek(&search, &begin, &span->seek_us);
     if (!status)
         status = check_reads(request, search.reel->source);
+    if (!status) {
+        *doubtful = search.doubtful || search.reel->source->broken;
+        span->begin_us = begin.us;
+        span->end_us = end.us;
+        span->begins_at_key = begin.at_key;
+        span->ends_at_key = end.at_key;
+    }
     reel_destroy(&search.reel);
-    if (status)
+    return status;
+}
+
+static bool is_same(const struct part_span *a, const struct part_span *b)
+{
+    return a->begin_us == b->begin_us && a->end_us == b->end_us && a->seek_us == b->seek_us &&
+           a->begins_at_key == b->begins_at_key && a->ends_at_key == b->ends_at_key;
+}
+
+// The parts of a damaged file are cut alike by whoever makes one: damage is found by each search. What one search found
+// alone is no damage, and would give this part other frames than those beside it expect.
+enum status cuts_find(const struct cuts_request *request, struct part_span *span)
+{
+    assert(request->parts > 0 && request->part >= 0 && request->part < request->parts);
+    struct part_span first;
+    bool doubtful;
+    enum status status = find_span(request, span, &doubtful);
+    if (status || !doubtful)
         return status;
-    span->begin_us = begin.us;
-    span->end_us = end.us;
-    span->begins_at_key = begin.at_key;
-    span->ends_at_key = end.at_key;
-    return STATUS_OK;
+    first = *span;
+    status = find_span(request, span, &doubtful);
+    if (status || !doubtful || is_same(&first, span))
+        return status;
+    return log_fail(request->log, STATUS_INPUT,
+                    "%s is read in different ways where it is to be cut", request->source->name);
 }

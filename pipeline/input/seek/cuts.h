@@ -30,5 +30,5 @@ struct cuts_request {
 };
 
 // Find a part's cuts. Reads the file about them; all of it where its clock may jump, as in MPEG-TS.
-// Fails as source_open().
+// Fails as source_open(), and with STATUS_INPUT if it is read in different ways.
 enum status cuts_find(const struct cuts_request *request, struct part_span *span);
