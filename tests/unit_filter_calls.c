@@ -497,7 +497,7 @@ static void configurations_are_refused_with_a_sentence(void **state)
         "gray has no colours and the chain leaves some",
         "stats: a filter writes no files",
         "smaller picture or frames_in_flight = 1 take less",
-        "409600 of them for the analysis of wavelet", // that of the frame received last stays
+        "524288 of them for the analysis of wavelet", // that of the frame received last stays
     };
     for (int k = 0; k < 14; k++)
         config[k] = good;
@@ -514,7 +514,7 @@ static void configurations_are_refused_with_a_sentence(void **state)
     config[10].input.pixfmt = "yuv420p";
     config[10].output_pixfmt = "gray";
     config[11].chain = "stats=x.json";
-    config[12].chain = "wavelet=1..200"; // 200 planes of 4 GiB for each frame
+    config[12].chain = "wavelet=1..256"; // 512 GiB for each frame
     config[12].input.width = config[12].input.height = 1 << 14;
     config[12].wavelet_planes = true;
     config[13] = config[12];

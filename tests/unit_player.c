@@ -54,7 +54,8 @@ static struct stage *open_stage(const char *name, bool ring)
 {
     struct stage *stage = calloc(1, sizeof *stage);
     struct source_request request = request_of(name, NULL);
-    struct decoder_request codec = {.max_pixels = MAX_PIXELS, .frames_held = 1};
+    // Each of the codec's threads holds a frame, which the films do not have on many processors.
+    struct decoder_request codec = {.max_pixels = MAX_PIXELS, .threads = 2, .frames_held = 1};
     monitor_init(&stage->screen.lock);
     struct player_request playing = {.keep = 2, .show = show, .opaque = &stage->screen};
     assert_int_equal(player_create(&playing, &silence, &stage->player), STATUS_OK);
