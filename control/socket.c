@@ -183,7 +183,8 @@ static enum sluice_status listen_on(const char *path, int *listener)
         *listener = fd;
         return SLUICE_STATUS_OK;
     }
-    fprintf(stderr, "sluice: %s cannot be listened on: %s\n", path, strerror(error));
+    const char *why = error == EADDRINUSE ? "it is there, and is no socket" : strerror(error);
+    fprintf(stderr, "sluice: %s cannot be listened on: %s\n", path, why);
     if (fd >= 0)
         close(fd);
     return SLUICE_STATUS_OUTPUT;
