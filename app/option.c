@@ -58,19 +58,30 @@ static const char *name_of(int command)
     return commands[command].name ? commands[command].name : "a run";
 }
 
+// "a run, bench and serve"
+static void name_commands(unsigned which, char *to, size_t size)
+{
+    size_t length = 0;
+    for (int k = 0; which; k++, which &= which - 1) {
+        bool last = !(which & (which - 1));
+        length += (size_t)snprintf(to + length, size - length, "%s%s",
+                                   !k     ? ""
+                                   : last ? " and "
+                                          : ", ",
+                                   name_of(__builtin_ctz(which)));
+        assert(length < size);
+    }
+}
+
 int option_refuse(const struct option_row *row, enum command command)
 {
+    char names[160];
     unsigned others = commands_of(row);
-    const char *dashes = option_has_one_dash(row) ? "-" : "--";
     assert(others && !(others & 1U << command));
-    fprintf(stderr, "sluice: %s does not take %s%s; ", name_of((int)command), dashes, row->name);
-    bool several = others & (others - 1);
-    for (int k = 0; others; k++, others &= others - 1) {
-        int next = __builtin_ctz(others);
-        bool last = !(others & (others - 1));
-        fprintf(stderr, "%s%s", !k ? "" : last ? " and " : ", ", name_of(next));
-    }
-    fprintf(stderr, several ? " do" : " does");
+    name_commands(others, names, sizeof names);
+    fprintf(stderr, "sluice: %s does not take %s%s; %s %s", name_of((int)command),
+            option_has_one_dash(row) ? "-" : "--", row->name, names,
+            others & (others - 1) ? "do" : "does");
     fprintf(stderr, row->instead ? ", and %s\n" : "\n", row->instead);
     return EXIT_USAGE;
 }
@@ -86,7 +97,11 @@ void option_notes(const struct option_row *row, char *to, size_t size)
         row->scope == SCOPE_OUTPUT ? "Describes the output named last before it, or the first one."
         : row->scope == SCOPE_SIDE ? "Before INPUT it describes the input, behind INPUT the output."
                                    : "";
-    char initial[128] = "", range[128] = "";
+    char initial[128] = "", range[128] = "", names[160], whose[176] = "";
+    if (commands_of(row) != FOR_ALL) {
+        name_commands(commands_of(row), names, sizeof names);
+        snprintf(whose, sizeof whose, "For %s.", names);
+    }
     if (row->initial)
         snprintf(initial, sizeof initial, "Default: %s.", row->initial);
     if (row->type == VALUE_INT) {
@@ -95,8 +110,12 @@ void option_notes(const struct option_row *row, char *to, size_t size)
         strcat(range, ".");
     }
     const char *const notes[] = {
-        initial, range, scope, row->repeats ? "May be repeated." : "",
-        row->indirect ? "@FILE and env:NAME stand for the text in a file or a variable." : ""};
+        initial,
+        range,
+        scope,
+        row->repeats ? "May be repeated." : "",
+        row->indirect ? "@FILE and env:NAME stand for the text in a file or a variable." : "",
+        whose};
     int length = 0;
     *to = 0;
     for (size_t k = 0; k < sizeof notes / sizeof *notes; k++)

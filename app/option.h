@@ -135,7 +135,7 @@ void option_note_typed(const struct option_row *row, struct settings *settings, 
 // The values that the option takes, for messages: "auto, cuda, cpu or scalar".
 void option_wanted(const struct option_row *row, char *to, size_t size);
 
-// Notes beside the option's help and details: its scope, its range, whether it repeats;
+// Notes beside the option's help and details: its scope, its range, whether it repeats, whose it is;
 // sentences, "" where there is nothing to say.
 void option_notes(const struct option_row *row, char *to, size_t size);
 
