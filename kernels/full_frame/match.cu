@@ -2,6 +2,7 @@
 #include "kernels/full_frame/match.cuh"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/op_kernels.h"
@@ -398,6 +399,18 @@ static cudaError_t list_async(const struct match *m, cudaStream_t stream)
     return cudaGetLastError();
 }
 
+static struct match_test test_of(const struct match *m)
+{
+    const struct pattern *p = &m->pattern;
+    double count = (double)p->count, sum = (double)p->sum, limit = (double)m->min_score * p->norm;
+    double bound = limit * limit / count * (1 - 1.0 / 65536); // scores are rounded, too
+    double squares = (p->norm * p->norm + sum * sum) / count;
+    double slack = ldexp(p->norm * sqrt(squares / count), -19) + ldexp(squares, -43);
+    return {.mean = (float)(sum / count),
+            .share = (float)(bound / count),
+            .squares = (float)(bound - slack)};
+}
+
 static struct match match_of(const struct full_frame *frame, const struct room *room, int number)
 {
     const struct op_match *op = &frame->op->match;
@@ -417,8 +430,7 @@ static struct match match_of(const struct full_frame *frame, const struct room *
     if (!m.columns || !m.rows)
         m.columns = m.rows = 0;
     m.bit_words = bit_words(m.columns);
-    double limit = (double)m.min_score * m.pattern.norm;
-    m.bound = (float)(limit * limit * (1 - 1.0 / 65536));
+    m.test = test_of(&m);
     return m;
 }
 

@@ -36,6 +36,21 @@ struct pattern {
     double norm;
 };
 
+// A test in single precision whether a place may be a match, which few places pass. With n, T, N and
+// s the template's count, sum, norm and least score, P, S and Q the sums over the window of products,
+// samples and squares,
+//
+//   D = P - S T / n,   B = (s N)^2 / n,   D |D| + B S^2 / n > B Q
+//
+// is what a score of at least s comes to. Roundings err by less than `slack` times Q, by which B Q is
+// taken to be less: with A the sum of the template's squares, |P| and |S T / n| are at most
+// sqrt(A Q), and D at most N sqrt(Q / n).
+struct match_test {
+    float mean;    // T / n
+    float share;   // B / n
+    float squares; // B - slack
+};
+
 // Arguments of the kernels for one template.
 struct match {
     struct pattern pattern;
@@ -44,7 +59,7 @@ struct match {
     int width, height;
     int columns, rows; // places
     float min_score;
-    float bound; // num^2 >= bound * var of each candidate
+    struct match_test test;
     // Candidates: bit x of row y, in words, and their scores. Of a map all scores.
     uint32_t *bits;
     int bit_words; // of a row
@@ -76,6 +91,14 @@ static __device__ inline float score_of(const struct pattern *p, i64 products, i
                                         i64 squares)
 {
     return match_score(p->count, p->sum, p->norm, products, samples, squares);
+}
+
+// Above 0 if the place of these sums may be a match.
+static __device__ inline float match_excess(const struct match_test *test, int products,
+                                            int samples, int squares)
+{
+    float s = (float)samples, difference = (float)products - s * test->mean;
+    return difference * fabsf(difference) + s * test->share * s - test->squares * (float)squares;
 }
 
 static __device__ inline i64 warp_sum(i64 value)

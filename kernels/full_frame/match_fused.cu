@@ -1,6 +1,7 @@
 // Scores of small templates: the sums over windows are made on tensor cores, too, beside the
 // products, and no sum leaves the kernel.
 #include "kernels/full_frame/match_products.cuh"
+#include "kernels/full_frame/match_windows.cuh"
 
 // Rows of places that a warp makes of a template of so many slices of columns. Of narrow ones few,
 // so that more warps find room: they have more to wait for than products.
@@ -10,53 +11,6 @@ static __host__ __device__ constexpr int rows_of(int steps)
 }
 
 // ---- windows' sums ----
-
-// Sums of a window's rows in each of four neighbouring columns: of samples in packed halves, of
-// their squares.
-struct columns {
-    uint32_t even, odd;
-    uint32_t square[4];
-};
-
-static __device__ inline void columns_add(struct columns *to, uint32_t word)
-{
-    to->even += word & 0x00ff00ff;
-    to->odd += word >> 8 & 0x00ff00ff;
-    for (int k = 0; k < 4; k++) {
-        uint32_t sample = word >> 8 * k & 0xff;
-        to->square[k] += sample * sample;
-    }
-}
-
-// Four rows at once: bytes that lie one above the other make a word.
-static __device__ inline void columns_add_vec4(struct columns *to, const uint32_t row[4])
-{
-    uint32_t upper[2] = {__byte_perm(row[0], row[1], 0x5140), __byte_perm(row[0], row[1], 0x7362)};
-    uint32_t lower[2] = {__byte_perm(row[2], row[3], 0x5140), __byte_perm(row[2], row[3], 0x7362)};
-    uint32_t sum[4];
-    for (int k = 0; k < 4; k++) {
-        uint32_t column = __byte_perm(upper[k / 2], lower[k / 2], k % 2 ? 0x7632 : 0x5410);
-        sum[k] = __dp4a(column, 0x01010101u, 0u);
-        to->square[k] = __dp4a(column, column, to->square[k]);
-    }
-    to->even += sum[0] | sum[2] << 16;
-    to->odd += sum[1] | sum[3] << 16;
-}
-
-static __device__ inline void columns_take(struct columns *to, uint32_t word)
-{
-    to->even -= word & 0x00ff00ff;
-    to->odd -= word >> 8 & 0x00ff00ff;
-    for (int k = 0; k < 4; k++) {
-        uint32_t sample = word >> 8 * k & 0xff;
-        to->square[k] -= sample * sample;
-    }
-}
-
-// Limbs: sums for tensor cores, which add them up along the rows: as bytes, of 6, 8 and 8 bits.
-// Those of samples, up to 64 * 255, have two, those of squares three. Sums of the second are taken
-// 64 times, together with the first.
-enum limb { SAMPLES_LOW, SAMPLES_HIGH, SQUARES_LOW, SQUARES_MIDDLE, SQUARES_HIGH, LIMBS };
 
 // Eight rows of limbs in shared memory, laid out as a tile is.
 struct limbs {
@@ -70,19 +24,12 @@ static __device__ inline uint32_t *limb_row(const struct limbs *limbs, enum limb
 }
 
 static __device__ inline void store_limbs(const struct limbs *limbs, int row, int word,
-                                          const struct columns *c)
+                                          const struct columns *columns)
 {
-    const uint32_t *q = c->square;
-    uint32_t left = __byte_perm(q[0] >> 6, q[1] >> 6, 0x5140);
-    uint32_t right = __byte_perm(q[2] >> 6, q[3] >> 6, 0x5140);
-    uint32_t low =
-        __byte_perm(__byte_perm(q[0], q[1], 0x0040), __byte_perm(q[2], q[3], 0x0040), 0x5410);
-    limb_row(limbs, SAMPLES_LOW, row)[word] = (c->even & 0x003f003f) | (c->odd & 0x003f003f) << 8;
-    limb_row(limbs, SAMPLES_HIGH, row)[word] =
-        (c->even >> 6 & 0x00ff00ff) | (c->odd >> 6 & 0x00ff00ff) << 8;
-    limb_row(limbs, SQUARES_LOW, row)[word] = low & 0x3f3f3f3f;
-    limb_row(limbs, SQUARES_MIDDLE, row)[word] = __byte_perm(left, right, 0x5410);
-    limb_row(limbs, SQUARES_HIGH, row)[word] = __byte_perm(left, right, 0x7632);
+    uint32_t limb[LIMBS];
+    limbs_of(limb, columns);
+    for (int k = 0; k < LIMBS; k++)
+        limb_row(limbs, (enum limb)k, row)[word] = limb[k];
 }
 
 // The parts of a block's dynamic shared memory: tile; template, and a row of ones as wide as it;
@@ -119,34 +66,6 @@ static size_t fused_bytes(const struct fused_layout *layout, int warps)
 {
     return sizeof(uint32_t) * (size_t)(layout->tile.rows * layout->tile.stride +
                                        fused_taps_words(layout) + warps * fused_warp_words(layout));
-}
-
-// Numbers of the test whether a place may be a match, by single precision: all its roundings take
-// less than 2^-22 of what is rounded.
-struct test {
-    float count, sum; // of the template
-    float near_count; // 2^-22 of it
-    float count_less; // as much less
-    float sum_less;   // less by 2^-22 of its size
-    float bound;
-};
-
-static __device__ inline struct test test_of(const struct match *m)
-{
-    const float near = 1.0f / (1 << 22);
-    float count = (float)m->pattern.count, sum = (float)m->pattern.sum;
-    return {count, sum, near * count, count - near * count, sum - near * fabsf(sum), m->bound};
-}
-
-// n sum(f t) - sum(f) sum(t), as large as it may be, is positive, and its square above the bound
-// times n sum(f^2) - sum(f)^2, as small as that may be; both are 0 where all is black.
-static __device__ inline bool may_match(const struct test *test, int products, int samples,
-                                        int squares)
-{
-    float p = (float)products, s = (float)samples, q = (float)squares;
-    float difference = test->count * p - s * test->sum_less + fabsf(p) * test->near_count;
-    float variance = test->count_less * q - s * s;
-    return difference * fabsf(difference) - test->bound * variance > 0;
 }
 
 // Bands of ones, which sum a window along the row.
@@ -201,22 +120,14 @@ static __device__ inline int squares_of(const struct window_sums *sums, int k)
     return sums->squares[k] + (sums->squares_high[k] << 14);
 }
 
-// The place at (column, row) of a span, whose windows' sums are known: keep its score, and mark it
-// in the span's map, if it is enough. Few places get here, unless there is a map.
-template <int STEPS, bool MAP>
-static __device__ __noinline__ void take_place(const struct match *m, int x, int y, int products,
-                                               int samples, int squares, uint32_t *bits)
+static __device__ inline float excess_of(const struct match *m, const struct window_sums *sums,
+                                         const int products[4], int k)
 {
-    if (x >= m->columns || y >= m->rows)
-        return;
-    float score = score_of(&m->pattern, products, samples, squares);
-    if (MAP || score >= m->min_score)
-        m->score[(i64)y * m->columns + x] = score;
-    if (score >= m->min_score)
-        atomicOr(&bits[y % rows_of(STEPS) * (SPAN / 32) + x % SPAN / 32], 1u << x % 32);
+    return match_excess(&m->test, products[k], sums->samples[k], squares_of(sums, k));
 }
 
-// Take those of eight rows of places that a lane has found: bit 4 c + k is result k of product c.
+// Take those of eight rows of places that a lane has found: bit c is set where any result of product
+// c may be a match.
 template <int STEPS, bool MAP>
 static __device__ inline void take_found(const struct match *m, const struct limbs *limbs,
                                          const struct ones<STEPS> *ones, const int sum[WIDE][4],
@@ -228,27 +139,30 @@ static __device__ inline void take_found(const struct match *m, const struct lim
         struct window_sums sums = window_sums_of<STEPS>(limbs, ones, c);
 #pragma unroll
         for (int k = 0; k < 4; k++)
-            if (found >> (4 * c + k) & 1)
-                take_place<STEPS, MAP>(m, x + 16 * c + 8 * (k / 2), y + k % 2, sum[c][k],
-                                       sums.samples[k], squares_of(&sums, k), bits);
+            if (found >> c & 1 && (MAP || excess_of(m, &sums, sum[c], k) > 0))
+                take_place<MAP>(m, x + 16 * c + 8 * (k / 2), y + k % 2, sum[c][k], sums.samples[k],
+                                squares_of(&sums, k),
+                                bits + (y + k % 2) % rows_of(STEPS) * (SPAN / 32));
     }
 }
 
 // Eight rows of places from row `top` on. Few are taken, which is done in a second go, so that the
 // first has nothing to wait for.
 template <int STEPS, bool MAP>
-static __device__ inline void score_rows(const struct match *m, const struct test *test,
-                                         const struct limbs *limbs, const struct ones<STEPS> *ones,
-                                         const int sum[WIDE][4], int left, int top, uint32_t *bits)
+static __device__ inline void score_rows(const struct match *m, const struct limbs *limbs,
+                                         const struct ones<STEPS> *ones, const int sum[WIDE][4],
+                                         int left, int top, uint32_t *bits)
 {
     uint32_t found = MAP ? ~0u : 0;
 #pragma unroll
     for (int c = 0; c < WIDE && !MAP; c++) {
         struct window_sums sums = window_sums_of<STEPS>(limbs, ones, c);
+        float excess = excess_of(m, &sums, sum[c], 0);
 #pragma unroll
-        for (int k = 0; k < 4; k++)
-            if (may_match(test, sum[c][k], sums.samples[k], squares_of(&sums, k)))
-                found |= 1u << (4 * c + k);
+        for (int k = 1; k < 4; k++)
+            excess = fmaxf(excess, excess_of(m, &sums, sum[c], k));
+        if (excess > 0)
+            found |= 1u << c;
     }
     if (__any_sync(~0u, found != 0))
         take_found<STEPS, MAP>(m, limbs, ones, sum, found, left, top, bits);
@@ -290,7 +204,6 @@ static __device__ inline void score_span(const struct match *m, const struct til
     int apart = min((int)WARP, tile->words - 1 - lane);
     const uint32_t *row = tile->word + threadIdx.y * rows_of(STEPS) * tile->stride + lane;
     struct columns column[2] = {};
-    struct test test = test_of(m);
     for (int k = 0; k < 2; k++)
         column_sums(&column[k], row + k * apart, tile->stride, height);
 #pragma unroll
@@ -305,7 +218,7 @@ static __device__ inline void score_span(const struct match *m, const struct til
             }
         }
         __syncwarp();
-        score_rows<STEPS, MAP>(m, &test, limbs, ones, sum[u], left, top + 8 * u, bits);
+        score_rows<STEPS, MAP>(m, limbs, ones, sum[u], left, top + 8 * u, bits);
         __syncwarp();
     }
 }
