@@ -77,7 +77,10 @@ CUDA_OLDEST = $(if $(filter-out $(CUDA_CHOSEN),$(CUDA_ALL)),,$(firstword $(CUDA_
 # PTX, which takes nvcc twice as long as what ptxas makes of it, is made once for GPUs that get the same code by it as
 # by their own.
 CUDA_PTX = $(or $(if $(filter 86 87 88 89,$(1)),80),$(if $(filter 120,$(1)),100),$(1))
-GENCODE = $(foreach a,$(CUDA_CHOSEN),-gencode arch=compute_$(call CUDA_PTX,$(a)),code=sm_$(a)) \
+# Instructions that Hopper alone has are asked for by a name of its own, and no driver makes code of them.
+CUDA_OWN = $(1)$(if $(and $(filter 90,$(1)),$(findstring _wgmma,$@)),a)
+CUDA_CODE = -gencode arch=compute_$(call CUDA_OWN,$(call CUDA_PTX,$(1))),code=sm_$(call CUDA_OWN,$(1))
+GENCODE = $(foreach a,$(CUDA_CHOSEN),$(call CUDA_CODE,$(a))) \
           $(foreach a,$(sort $(foreach a,$(CUDA_OLDEST) $(CUDA_NEWEST),$(call CUDA_PTX,$(a)))),-gencode arch=compute_$(a),code=compute_$(a))
 ifneq ($(origin CUDA_ARCHS),file)
 CUDA_WHY = as CUDA_ARCHS says
@@ -242,8 +245,9 @@ $(BUILD)/%.o: %.cu $(BUILD)/cuda-archs $(BUILD)/flags | packages
 	@rm -rf $@.kept $(@:.o=.cubin) && mkdir -p $@.kept
 	$(NVCC) -std=c++17 -O3 $(NVCCFLAGS) $(GENCODE) --keep --keep-dir $@.kept -MMD -MP $(if $(PARALLEL),--threads 0) \
 	    -DCUDA_BUILT_FOR='"$(CUDA_CHOSEN:%=sm_%)$(if $(filter-out $(CUDA_CHOSEN),$(CUDA_ALL)), only)"' \
+	    $(if $(filter 90,$(CUDA_CHOSEN)),-DCUDA_BUILT_FOR_HOPPER) \
 	    $(addprefix -Xcompiler ,$(PATHS) $(MODES) $(HARDEN) $(call takes,-fno-gnu-unique)) -I. -Iinclude -c -o $@ $<
-	@$(if $(filter 90,$(CUDA_CHOSEN)),mv $@.kept/*$(if $(filter-out 90,$(CUDA_CHOSEN)),90).cubin $(@:.o=.cubin); )rm -r $@.kept
+	@$(if $(filter 90,$(CUDA_CHOSEN)),mv $@.kept/*$(if $(filter-out 90,$(CUDA_CHOSEN)),$(call CUDA_OWN,90)).cubin $(@:.o=.cubin); )rm -r $@.kept
 
 # What CUDA objects were made for; they are made anew when that changes.
 $(BUILD)/cuda-archs: always

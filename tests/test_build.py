@@ -48,9 +48,8 @@ class Tree:
         unset = [word for name in ours for word in ("-u", name)] # what `make test` was given
         result = tools.execute(["env", *unset, "make", "-C", ROOT, f"BUILD={self.build}", *words],
                                env=env)
-        calls = [[word.partition("code=sm_")[2] for word in line.split() if "code=sm_" in word]
-                 for line in self.log.read_text().splitlines()]
-        return result, [list(map(int, call)) for call in calls]
+        calls = [re.findall(r"code=sm_(\d+a?)", line) for line in self.log.read_text().splitlines()]
+        return result, [[int(arch) if arch.isdigit() else arch for arch in call] for call in calls]
 
     def drivers_code(self):
         """For which architectures the last call keeps code that a driver compiles."""
@@ -77,6 +76,16 @@ def test_cuda_is_built_for_the_gpus_that_are_here(tmp_path, gpus, words, archs, 
     assert result.code == 0 and calls == [archs], result
     assert said in result.text and " ".join(f"sm_{k}" for k in archs) in result.text
     assert tree.compile(*words)[1] == [] # nothing is built twice
+
+
+def test_hopper_gets_its_own_instructions_where_a_file_has_them(tmp_path):
+    tree = Tree(tmp_path)
+    result, calls = tree.make(tree.build / "kernels/full_frame/match_wgmma.o", "CUDA_ARCHS=80 90 100")
+    assert result.code == 0 and calls == [[80, "90a", 100]], result
+    assert "arch=compute_90a,code=sm_90a" in tree.log.read_text() and tree.drivers_code() == [100]
+    assert "CUDA_BUILT_FOR_HOPPER" in tree.log.read_text()
+    assert tree.make(tree.build / "kernels/full_frame/match_wgmma.o", "CUDA_ARCHS=80")[1] == [[80]]
+    assert "CUDA_BUILT_FOR_HOPPER" not in tree.log.read_text()
 
 
 def test_what_is_installed_holds_all_architectures(tmp_path):

@@ -441,7 +441,8 @@ static cudaError_t template_async(const struct full_frame *frame, const struct r
     bool map = frame->op->match.map && frame->to;
     cudaError_t error = cudaSuccess;
     if (m.rows && match_is_small(&frame->op->match.templates[number]))
-        error = match_fused_async(&m, map, stream);
+        error = !map && match_wgmma_runs() ? match_wgmma_async(&m, stream)
+                                           : match_fused_async(&m, map, stream);
     else if (m.rows)
         error = match_planes_async(&m, map, (uint8_t *)frame->scratch + room->planes, stream);
     if (!error && map)

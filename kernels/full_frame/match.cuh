@@ -3,8 +3,8 @@
 //   products   sums of samples times a template's, on tensor cores: bytes times signed bytes, exact
 //              (match_products.cuh)
 //   scores     where a template is small, in the same kernel, with the windows' sums made beside
-//              (match_fused.cu); else from planes of sums, some rows of the picture at a
-//              time (match_planes.cu)
+//              (match_fused.cu; on Hopper match_wgmma.cu, but for a map); else from planes of sums,
+//              some rows of the picture at a time (match_planes.cu)
 //   matches    candidates are bits of a map, and scores where such a bit is set: those that are the
 //              greatest around become a list, the best of it are kept, refined and handed over
 //              (match.cu)
@@ -120,6 +120,10 @@ static inline bool match_is_small(const struct op_template *t)
 }
 
 cudaError_t match_fused_async(const struct match *m, bool map, cudaStream_t stream);
+
+// The same without a map, where match_wgmma_runs(): on Hopper, if the build is for it.
+bool match_wgmma_runs(void);
+cudaError_t match_wgmma_async(const struct match *m, cudaStream_t stream);
 
 // For any template. `memory`, on the device and aligned to 256, has as many bytes as
 // match_planes_scratch() says for the picture.
