@@ -7,7 +7,10 @@
 #include "kernels/op_kernels.h"
 
 // Zeros that tiles read beyond the cells.
-enum { PAD_ROWS = 64, PAD_COLUMNS = 256 };
+enum { PAD_ROWS = 64, PAD_COLUMNS = WIDE + 64 };
+
+// Blocks that fill a large GPU a few times over.
+enum { BLOCKS_ENOUGH = 640 };
 
 // ---- where things are ----
 
@@ -25,10 +28,10 @@ static size_t take_table(struct layout *layout, size_t bytes)
     return place;
 }
 
-// Entries of the table of lines for inner cells.
-static int lines_of(int decimate, int inner)
+// How many inner cells of a column are made at a time.
+static int cells_together(int decimate)
 {
-    return decimate <= LINE_LOG ? divided(inner, LINE_CELLS) : inner;
+    return decimate <= OWN_LINE_LOG ? OWN_CELLS : decimate <= LINE_LOG ? LINE_CELLS : 1;
 }
 
 static void lay_out_level(struct layout *layout, const struct wavelet_grid *grid, int number,
@@ -52,8 +55,11 @@ static void lay_out_level(struct layout *layout, const struct wavelet_grid *grid
     level->inner = from->x.inner;
     level->inners = from->x.inners;
     level->lines = take_plane(layout, grid->width, level->cells_y);
-    layout->rows += level->cells.rows * divided(level->cells.stride, THREADS);
-    layout->lines += lines_of(level->decimate, inner) + level->cells_y - inner;
+    layout->rows += divided(level->cells.rows, WARPS) *
+                    divided(level->cells.stride, cells_of_warp(level->decimate));
+    int lines = divided(inner, cells_together(level->decimate)) + level->cells_y - inner;
+    layout->lines += lines;
+    layout->shared_lines += level->decimate <= OWN_LINE_LOG ? 0 : lines;
 }
 
 static void lay_out_filter(struct layout *layout, const struct wavelet_grid *grid, int number)
@@ -65,9 +71,19 @@ static void lay_out_filter(struct layout *layout, const struct wavelet_grid *gri
     *max_radius = filter->radius > *max_radius ? filter->radius : *max_radius;
     if (!filter->level)
         return;
-    layout->tiles += divided(level->columns, TILE_COLUMNS) * divided(level->rows, TILE_ROWS);
-    filter->values =
-        take_plane(layout, up(level->columns, TILE_COLUMNS) + 64, level->rows + PAD_ROWS);
+    filter->decimate = level->decimate;
+    filter->values = take_plane(layout, up(level->columns, WIDE) + 64, level->rows + PAD_ROWS);
+}
+
+static int count_tiles(const struct layout *layout, int columns)
+{
+    int tiles = 0;
+    for (int k = 0; k < layout->filters; k++) {
+        const struct level *level = &layout->level[layout->filter[k].level];
+        if (layout->filter[k].level)
+            tiles += divided(level->columns, columns) * divided(level->rows, TILE_ROWS);
+    }
+    return tiles;
 }
 
 static void put_in_order(struct layout *layout)
@@ -86,14 +102,18 @@ static void put_in_order(struct layout *layout)
 
 static void lay_out_results(struct layout *layout, const struct op_wavelet *op)
 {
-    int columns = divided(layout->width, TILE_COLUMNS);
-    layout->direct_blocks = columns * divided(layout->height, TILE_ROWS);
+    int bands = divided(layout->height, TILE_ROWS);
+    bool is_wide = divided(layout->width, WIDE) * bands >= BLOCKS_ENOUGH;
+    layout->direct_columns = is_wide ? WIDE : NARROW;
+    layout->direct_blocks = divided(layout->width, layout->direct_columns) * bands;
+    layout->tile_columns = count_tiles(layout, WIDE) >= BLOCKS_ENOUGH ? WIDE : NARROW;
+    layout->tiles = count_tiles(layout, layout->tile_columns);
     layout->spline_blocks =
         divided(layout->width, SPLINE_COLUMNS) * divided(layout->height, SPLINE_ROWS);
     int rows = layout->direct ? layout->height : 0;
-    layout->shown = take_plane(layout, columns * TILE_COLUMNS, rows);
+    layout->shown = take_plane(layout, up(layout->width, WIDE), rows);
     layout->winner =
-        take_plane(layout, columns * TILE_COLUMNS, op->show == WAVELET_SHOW_SCALE ? rows : 0);
+        take_plane(layout, up(layout->width, WIDE), op->show == WAVELET_SHOW_SCALE ? rows : 0);
     layout->energy = layout->floats;
     layout->floats +=
         2 * (size_t)(layout->direct_blocks + layout->spline_blocks) * (size_t)layout->filters;
@@ -145,7 +165,7 @@ static void put_lines(const struct layout *layout, const struct wavelet_grid *gr
         for (int c = 0; c < level->y.cells; c++)
             if (!inner || c < first || c >= first + inner)
                 *line++ = {k, c, 1};
-        int step = level->decimate <= LINE_LOG ? LINE_CELLS : 1;
+        int step = cells_together(level->decimate);
         for (int c = 0; c < inner; c += step)
             *line++ = {k, first + c, inner - c < step ? inner - c : step};
     }
@@ -154,10 +174,10 @@ static void put_lines(const struct layout *layout, const struct wavelet_grid *gr
 static void put_rows(const struct layout *layout, uint8_t *to)
 {
     struct tile *tile = (struct tile *)(to + layout->row_table);
-    for (int k = 1; k < layout->levels; k++) {
+    for (int k = layout->levels - 1; k > 0; k--) {
         const struct reals *cells = &layout->level[k].cells;
-        for (int y = 0; y < cells->rows; y++)
-            for (int x = 0; x < cells->stride; x += THREADS)
+        for (int y = 0; y < cells->rows; y += WARPS)
+            for (int x = 0; x < cells->stride; x += cells_of_warp(layout->level[k].decimate))
                 *tile++ = {k, x, y};
     }
 }
@@ -169,23 +189,25 @@ static void put_tiles(const struct layout *layout, uint8_t *to)
         int k = layout->order[n];
         const struct level *level = &layout->level[layout->filter[k].level];
         for (int y = 0; y < level->rows; y += TILE_ROWS)
-            for (int x = 0; x < level->columns; x += TILE_COLUMNS)
+            for (int x = 0; x < level->columns; x += layout->tile_columns)
                 *tile++ = {k, x, y};
     }
 }
 
-// The taps that LINE_CELLS cells have for each row that any of them reads.
-static size_t eights_of(const struct wavelet_level *level)
+// The taps that cells made together have for each row that any of them reads, and zeros for rows
+// before and behind, as threads that make them alone take whole steps of rows.
+static size_t together_of(const struct wavelet_level *level)
 {
-    size_t d = (size_t)1 << level->decimate;
-    return level->decimate > LINE_LOG ? 0 : (2 * WAVELET_REACH * d + 1 + 7 * d) * LINE_CELLS;
+    size_t d = (size_t)1 << level->decimate, cells = (size_t)cells_together(level->decimate);
+    return cells > 1 ? (2 * WARPS + 2 * WAVELET_REACH * d + 1 + (cells - 1) * d) * cells : 0;
 }
 
-static void put_eights(const struct wavelet_level *level, const float *tap, float *to)
+static void put_together(const struct wavelet_level *level, const float *tap, float *to)
 {
     int d = 1 << level->decimate, count = 2 * WAVELET_REACH * d + 1;
-    for (size_t n = 0; n < eights_of(level); n++) {
-        int k = (int)(n / LINE_CELLS) - (int)(n % LINE_CELLS) * d;
+    int cells = cells_together(level->decimate);
+    for (size_t n = 0; n < together_of(level); n++) {
+        int k = (int)n / cells - WARPS - (int)n % cells * d;
         to[n] = k >= 0 && k < count ? tap[k] : 0;
     }
 }
@@ -201,14 +223,16 @@ static void put_taps(struct layout *layout, const struct wavelet_grid *grid, uin
         layout->level[k].spline = place;
         layout->level[k].period = level->period;
         place += WAVELET_SPLINE * level->period;
-        layout->level[k].eights = place;
-        put_eights(level, grid->tap + level->prefilter, tap + place);
-        place += (int)eights_of(level);
+        layout->level[k].together = place + WARPS * cells_together(level->decimate);
+        put_together(level, grid->tap + level->prefilter, tap + place);
+        place += (int)together_of(level);
     }
     for (int k = 0; k < grid->filters; k++) {
         layout->filter[k].smooth = grid->filter[k].smooth;
         layout->filter[k].bent = grid->filter[k].bent;
         layout->filter[k].step = grid->filter[k].step;
+        layout->filter[k].spline = layout->level[layout->filter[k].level].spline;
+        layout->filter[k].period = layout->level[layout->filter[k].level].period;
     }
 }
 
@@ -216,7 +240,7 @@ static size_t tap_bytes(const struct wavelet_grid *grid)
 {
     size_t taps = (size_t)grid->taps;
     for (int k = 1; k < grid->levels; k++)
-        taps += WAVELET_SPLINE * (size_t)grid->level[k].period + eights_of(&grid->level[k]);
+        taps += WAVELET_SPLINE * (size_t)grid->level[k].period + together_of(&grid->level[k]);
     return taps * sizeof(float);
 }
 
@@ -275,6 +299,7 @@ static struct wavelet kernel_arguments(const struct full_frame *frame, const str
     w.filters = layout->filters;
     w.levels = layout->levels;
     w.lines = layout->lines;
+    w.shared_lines = layout->shared_lines;
     w.limit = one && !frame->analysis_is_wanted ? 1 : layout->filters;
     w.direct_radius = layout->direct_radius;
     w.coarse_radius = layout->coarse_radius;
@@ -286,6 +311,7 @@ static struct wavelet kernel_arguments(const struct full_frame *frame, const str
     w.from_stride = frame->from_stride;
     w.max = max_sample(frame->depth);
     w.black = (float)op->black;
+    w.is_whole = op->black >= 0 && op->black < 65536 && op->black == (double)(int)op->black;
     w.to = frame->to;
     w.to_stride = frame->to_stride;
     w.gain = (float)op->gain;

@@ -3,7 +3,8 @@
 //
 //   wavelet_cells.cu
 //     samples    cells of the first level: the picture with what its border puts around it
-//     lines      cells of the others, by columns ...
+//     lines      cells of the others, by columns, each thread by itself, or ...
+//     shared_lines   ... where D is large, a block together ...
 //     cells      ... and by rows
 //   wavelet_bands.cu
 //     values     of the scales that have a grid
@@ -27,12 +28,15 @@ enum {
     VEC4 = 4, // floats of a vector
     WARPS = 8,
     THREADS = WARP * WARPS,
-    TILE_COLUMNS = 128, // values of a block
+    WIDE = 256,   // columns of a block's values, where that makes blocks enough
+    NARROW = 128, // and elsewhere
     TILE_ROWS = WARP,
     SPLINE_COLUMNS = 128, // W of a block
     SPLINE_ROWS = 32,
-    LINE_CELLS = 8, // of a thread
-    LINE_LOG = 7,   // the largest D whose cells are made so
+    OWN_CELLS = 4,    // that a thread makes of a column by itself
+    OWN_LINE_LOG = 4, // the largest D whose cells are made so
+    LINE_CELLS = 8,   // that warps make of a column together
+    LINE_LOG = 7,     // the largest D whose cells are made so
 };
 
 // A plane of floats in scratch memory: its place there, in floats, and its stride.
@@ -48,7 +52,7 @@ struct level {
     int cells_x, cells_y;
     int cell_x, cell_y;
     int spline, period;
-    int eights;        // of the taps that eight cells below each other have, a row after another
+    int together;      // of the taps that cells below each other have, a row after another
     int inner, inners; // the first of a row whose taps all lie in the picture, and how many do
     struct reals cells, lines;
     int first, scales; // which of the order
@@ -59,6 +63,8 @@ struct filter {
     int smooth, bent;
     float step;          // of energies
     struct reals values; // of scales that have a grid
+    int decimate;        // and of their level
+    int spline, period;
 };
 
 // Where things are, which is the same for all frames: tables in constant memory, by bytes, planes
@@ -69,17 +75,19 @@ struct layout {
     struct filter filter[WAVELET_SCALES];
     int order[WAVELET_SCALES]; // scales by their levels
     int direct_radius, coarse_radius;
-    int direct, coarse; // how many scales have no grid, and have one
-    int lines, tiles, rows;
+    int direct, coarse;      // how many scales have no grid, and have one
+    int lines, shared_lines; // the first of them are made by warps together
+    int tiles, rows;
     struct reals shown, winner; // what `direct` leaves for `splines`
     size_t energy;              // of each block of `direct`, then of `splines`: 64 bits per scale
     int direct_blocks, spline_blocks;
+    int direct_columns, tile_columns; // of a block of `direct` and of one of `values`
     size_t level_table, filter_table, order_table, line_table, tile_table, row_table, cell_table,
         tap_table;
     size_t bytes, floats;
 };
 
-// Cells of a column that a thread makes: LINE_CELLS at most that have their taps in common, or one.
+// Cells of a column that are made at a time: those that have their taps in common, or one.
 struct line {
     int level, first, count;
 };
@@ -99,7 +107,7 @@ struct wavelet {
     const struct wavelet_cell *cell;
     const float *tap;
     float *scratch;
-    int width, height, filters, levels, lines;
+    int width, height, filters, levels, lines, shared_lines;
     int limit; // how many of the scales are wanted
     int direct_radius, coarse_radius;
     struct reals shown, winner;
@@ -108,6 +116,7 @@ struct wavelet {
     int from_stride;
     int max; // the largest sample; what is above reads as that
     float black;
+    bool is_whole; // black is an integer that leaves room below 2^23
     uint8_t *to;
     int to_stride;
     float gain, middle;
@@ -156,6 +165,12 @@ cudaError_t wavelet_cells_async(const struct wavelet *w, const struct layout *la
 
 // How many floats of shared memory a warp needs there for its longest run of samples.
 int wavelet_cells_run(const struct layout *layout);
+
+// How many cells of a row a warp makes, D = 2^decimate.
+static __host__ __device__ constexpr int cells_of_warp(int decimate)
+{
+    return decimate <= 2 ? 4 * WARP : decimate == 3 ? 2 * WARP : WARP;
+}
 
 // Make W of these cells, the picture that shows it, where w->to, and analysis, where w->analysis.
 cudaError_t wavelet_bands_async(const struct wavelet *w, const struct layout *layout,

@@ -6,16 +6,18 @@ enum wanted { ANALYSIS_NONE, ANALYSIS_ENERGY, ANALYSIS_PLANES };
 
 // ---- values ----
 
-// A block makes a tile of one scale, 128 x 32: sums down the columns in shared memory, then along
-// the rows, a lane to a row, so that neighbours along the row are one thread's.
-static __global__ void __launch_bounds__(THREADS, 3)
+// A block makes a tile of one scale, COLUMNS x 32: sums down the columns in shared memory, then
+// along the rows, a lane to a row, so that neighbours along the row are one thread's.
+template <int COLUMNS>
+static __global__ void __launch_bounds__(THREADS, 2)
     values(const __grid_constant__ struct wavelet w)
 {
     extern __shared__ float4 memory[];
     struct tile at = w.tile[blockIdx.x];
     const struct filter *filter = &w.filter[at.number];
     const struct level *level = &w.level[filter->level];
-    struct shared_tile tile = tile_of(memory, w.coarse_radius, filter->radius);
+    constexpr int ITEMS = shared_tile<COLUMNS>::ITEMS;
+    shared_tile<COLUMNS> tile = tile_of<COLUMNS>(memory, w.coarse_radius, filter->radius);
     if (at.number >= w.limit)
         return;
     int beside = level->margin - filter->radius;
@@ -50,6 +52,21 @@ static __device__ inline void show(float value, int scale, float *shown, float *
         *winner = (float)scale;
     }
 }
+
+// The same where scales come one after another, so that the first of equal ones stays; the number
+// of the scale that wins is byte `place` of four.
+template <enum wavelet_show SHOW>
+static __device__ inline void show_next(float value, int scale, float *shown, unsigned *winners,
+                                        int place)
+{
+    if (SHOW != WAVELET_SHOW_SCALE) {
+        show<SHOW>(value, scale, shown, NULL);
+    } else if (fabsf(value) > *shown) {
+        *shown = fabsf(value);
+        *winners = __byte_perm(*winners, scale, 0x3210 ^ (place ^ 4) << 4 * place);
+    }
+}
+static_assert(WAVELET_SCALES <= 256, "numbers of scales are bytes");
 
 static __device__ inline float *side_plane(const struct wavelet *w, int scale)
 {
@@ -95,23 +112,24 @@ static __device__ inline void block_energy(const struct wavelet *w, unsigned lon
 
 // A block makes a tile of the picture, all scales without a grid one after another, and keeps what
 // is shown in registers.
-template <enum wavelet_show SHOW, enum wanted WANTED>
+template <enum wavelet_show SHOW, enum wanted WANTED, int COLUMNS>
 static __global__ void __launch_bounds__(THREADS, 2)
     direct(const __grid_constant__ struct wavelet w)
 {
     extern __shared__ float4 memory[];
     __shared__ unsigned long long partial[WARPS];
+    constexpr int ITEMS = shared_tile<COLUMNS>::ITEMS;
     const struct level *level = w.level;
-    int first_x = blockIdx.x * TILE_COLUMNS, first_y = blockIdx.y * TILE_ROWS;
+    int first_x = blockIdx.x * COLUMNS, first_y = blockIdx.y * TILE_ROWS;
     int y = first_y + threadIdx.x % WARP, own = threadIdx.x / WARP * ITEMS * STRIP;
     float shown[ITEMS][STRIP] = {};
-    float winner[ITEMS][STRIP] = {}; // numbers of scales
+    unsigned winners[ITEMS][STRIP / 4] = {}; // numbers of scales, four in one
     for (int n = level->first; n < level->first + level->scales; n++) {
         int scale = w.order[n];
         if (scale >= w.limit)
             break;
         const struct filter *filter = &w.filter[scale];
-        struct shared_tile tile = tile_of(memory, w.direct_radius, filter->radius);
+        shared_tile<COLUMNS> tile = tile_of<COLUMNS>(memory, w.direct_radius, filter->radius);
         int beside = level->margin - filter->radius;
         __syncthreads();
         tile_taps(&w, filter, &tile);
@@ -126,7 +144,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
             tile_row(&tile, own + k * STRIP, value[k]);
 #pragma unroll
             for (int p = 0; p < STRIP; p++) {
-                show<SHOW>(value[k][p], scale, &shown[k][p], &winner[k][p]);
+                show_next<SHOW>(value[k][p], scale, &shown[k][p], &winners[k][p / 4], p % 4);
                 bool inside = first_x + own + k * STRIP + p < w.width && y < w.height;
                 if (WANTED != ANALYSIS_NONE)
                     add_energy(&energy, inside ? value[k][p] : 0, filter->step);
@@ -139,16 +157,20 @@ static __global__ void __launch_bounds__(THREADS, 2)
         if (WANTED != ANALYSIS_NONE)
             block_energy(&w, w.energy, blockIdx.y * gridDim.x + blockIdx.x, scale, energy, partial);
     }
-    struct shared_tile tile = tile_of(memory, w.direct_radius, w.direct_radius);
+    shared_tile<COLUMNS> tile = tile_of<COLUMNS>(memory, w.direct_radius, w.direct_radius);
     tile_transpose(&tile, shown, [&](int row, int column, float4 four) {
         if (first_y + row < w.height)
             *(float4 *)(plane_row(&w, w.shown, first_y + row) + first_x + column) = four;
     });
-    if (SHOW == WAVELET_SHOW_SCALE)
-        tile_transpose(&tile, winner, [&](int row, int column, float4 four) {
-            if (first_y + row < w.height)
-                *(float4 *)(plane_row(&w, w.winner, first_y + row) + first_x + column) = four;
-        });
+    if (SHOW != WAVELET_SHOW_SCALE)
+        return;
+#pragma unroll
+    for (int n = 0; n < ITEMS * STRIP; n++)
+        shown[n / STRIP][n % STRIP] = (float)(winners[n / STRIP][n % STRIP / 4] >> n % 4 * 8 & 255);
+    tile_transpose(&tile, shown, [&](int row, int column, float4 four) {
+        if (first_y + row < w.height)
+            *(float4 *)(plane_row(&w, w.winner, first_y + row) + first_x + column) = four;
+    });
 }
 
 // One column of a tile of the picture.
@@ -172,15 +194,102 @@ template <int SHOW, int WANTED> struct column {
     }
 };
 
-// A spline along a row of values, and down six of them.
-static __device__ inline float spline_row(const float *value, const float weight[WAVELET_SPLINE])
+// ---- values in shared memory ----
+
+// The values that a block's W of one scale are made of, D = 2^LOG or, if LOG is 6, any larger one,
+// in shared memory: two copies of each row, the second without the first value, so that six values
+// from anywhere on are three aligned pairs of one copy. Copies lie 16 banks apart: a warp that
+// starts at up to 16 places meets no bank twice. Threads move vectors of VECTOR values.
+template <int LOG> struct staged {
+    static constexpr int DECIMATE = LOG;
+    static constexpr int VECTOR = LOG <= 5 ? VEC4 : 1;
+    static constexpr int COLUMNS = (SPLINE_COLUMNS >> LOG) + WAVELET_SPLINE - 1;
+    static constexpr int ROWS =
+        (SPLINE_ROWS > 1 << LOG ? SPLINE_ROWS >> LOG : 1) + WAVELET_SPLINE - 1;
+    static constexpr int VECTORS = (COLUMNS + VECTOR - 1) / VECTOR; // of a row
+    static constexpr int COPY = (COLUMNS + WARP / 2 + WARP - 1) / WARP * WARP - WARP / 2;
+    static constexpr int STRIDE = 2 * COPY;
+    static constexpr int HELD = (ROWS * VECTORS + SPLINE_COLUMNS - 1) / SPLINE_COLUMNS;
+};
+enum {
+    STAGED = staged<1>::ROWS * staged<1>::STRIDE, // floats, the most of all D
+    HELD = staged<1>::HELD,                       // vectors of a thread
+};
+static_assert(SPLINE_COLUMNS >> 5 == VEC4, "a block's first value lies at a multiple of four");
+
+// Where the values are that a thread fetches, from the block's first on.
+template <int LOG> static __device__ inline void places_of(int stride, unsigned places[HELD])
 {
-    float sum = 0;
+    typedef staged<LOG> tile;
 #pragma unroll
-    for (int n = 0; n < WAVELET_SPLINE; n++)
-        sum = __fmaf_rn(weight[n], __ldg(value + n), sum);
-    return sum;
+    for (int k = 0; k < tile::HELD; k++) {
+        int item = k * SPLINE_COLUMNS + (int)threadIdx.x, row = item / tile::VECTORS;
+        places[k] = row * stride + (item - row * tile::VECTORS) * tile::VECTOR;
+    }
 }
+
+// Fetch values, the first of the block's of which is at `from`.
+template <int LOG>
+static __device__ inline void fetch_values(const float *from, const unsigned places[HELD],
+                                           float4 held[HELD])
+{
+    typedef staged<LOG> tile;
+#pragma unroll
+    for (int k = 0; k < tile::HELD; k++) {
+        const float *value = from + places[k];
+        if ((k + 1) * SPLINE_COLUMNS > tile::ROWS * tile::VECTORS &&
+            k * SPLINE_COLUMNS + (int)threadIdx.x >= tile::ROWS * tile::VECTORS)
+            break;
+        if (tile::VECTOR == VEC4)
+            held[k] = __ldg((const float4 *)value);
+        else
+            held[k].x = __ldg(value);
+    }
+}
+
+// And put them into shared memory.
+template <int LOG> static __device__ inline void stage_values(const float4 held[HELD], float *to)
+{
+    typedef staged<LOG> tile;
+#pragma unroll
+    for (int k = 0; k < tile::HELD; k++) {
+        int item = k * SPLINE_COLUMNS + (int)threadIdx.x, row = item / tile::VECTORS;
+        int column = (item - row * tile::VECTORS) * tile::VECTOR;
+        float *first = to + row * tile::STRIDE + column, *second = first + tile::COPY;
+        if (row >= tile::ROWS)
+            break;
+        if (column)
+            second[-1] = held[k].x;
+        if (tile::VECTOR == VEC4) {
+            *(float4 *)first = held[k];
+            *(float2 *)second = make_float2(held[k].y, held[k].z);
+            second[2] = held[k].w;
+        } else {
+            first[0] = held[k].x;
+        }
+    }
+}
+
+// Call act with staged<LOG> for D = 2^LOG.
+template <typename Act> static __device__ inline void for_decimate(int decimate, Act act)
+{
+    switch (decimate) {
+    case 1:
+        return act(staged<1>());
+    case 2:
+        return act(staged<2>());
+    case 3:
+        return act(staged<3>());
+    case 4:
+        return act(staged<4>());
+    case 5:
+        return act(staged<5>());
+    default:
+        return act(staged<6>());
+    }
+}
+
+// ---- splines ----
 
 // The quintic B-spline at a place 0 <= x < 3 from its middle.
 static __host__ __device__ constexpr double power(double x)
@@ -233,46 +342,56 @@ static __device__ inline void spline_phases(const float row[WAVELET_SPLINE], Tak
     }
 }
 
-// W of a scale with D = 2^LOG <= 32, whose first place is the first of D rows.
-template <int LOG, typename Column>
-static __device__ inline void spline_scale(const struct wavelet *w, const float *from, int stride,
-                                           int scale, const float weight[WAVELET_SPLINE],
-                                           Column *column)
+// A spline along a row of staged values.
+static __device__ inline float spline_row(const float *from, const float weight[WAVELET_SPLINE])
+{
+    float sum = 0;
+#pragma unroll
+    for (int n = 0; n < WAVELET_SPLINE; n += 2) {
+        float2 pair = *(const float2 *)(from + n);
+        sum = __fmaf_rn(weight[n], pair.x, sum);
+        sum = __fmaf_rn(weight[n + 1], pair.y, sum);
+    }
+    return sum;
+}
+
+// W of a scale with D = 2^LOG <= 32 from its staged values: each six rows of them give D rows.
+template <int LOG, typename Take>
+static __device__ inline void spline_column(const float *from, const float weight[WAVELET_SPLINE],
+                                            Take take)
 {
     float row[WAVELET_SPLINE];
 #pragma unroll
     for (int n = 1; n < WAVELET_SPLINE; n++)
-        row[n] = spline_row(from + (size_t)(n - 1) * stride, weight);
+        row[n] = spline_row(from + (n - 1) * staged<LOG>::STRIDE, weight);
 #pragma unroll
     for (int m = 0; m < SPLINE_ROWS >> LOG; m++) {
 #pragma unroll
         for (int n = 1; n < WAVELET_SPLINE; n++)
             row[n - 1] = row[n];
         row[WAVELET_SPLINE - 1] =
-            spline_row(from + (size_t)(m + WAVELET_SPLINE - 1) * stride, weight);
-        spline_phases<LOG>(
-            row, [&](int p, float value) { column->take(w, scale, (m << LOG) + p, value); });
+            spline_row(from + (m + WAVELET_SPLINE - 1) * staged<LOG>::STRIDE, weight);
+        spline_phases<LOG>(row, [&](int p, float value) { take((m << LOG) + p, value); });
     }
 }
 
-// Splines of a larger D: all rows are between the same values, at any phase.
-template <typename Column>
-static __device__ inline void spline_scale_large(const struct wavelet *w, const float *down,
-                                                 int period, const float *from, int stride,
-                                                 int scale, const float weight[WAVELET_SPLINE],
-                                                 Column *column)
+// The same of a larger D: all rows are between the same values, at any phase. `down` has the
+// weights of the first row.
+template <int LOG, typename Take>
+static __device__ inline void spline_column_large(const float *down, int period, const float *from,
+                                                  const float weight[WAVELET_SPLINE], Take take)
 {
     float row[WAVELET_SPLINE];
 #pragma unroll
     for (int n = 0; n < WAVELET_SPLINE; n++)
-        row[n] = spline_row(from + (size_t)n * stride, weight);
+        row[n] = spline_row(from + n * staged<LOG>::STRIDE, weight);
 #pragma unroll
     for (int k = 0; k < SPLINE_ROWS; k++) {
         float value = 0;
 #pragma unroll
         for (int n = 0; n < WAVELET_SPLINE; n++)
             value = __fmaf_rn(__ldg(down + n * period + k), row[n], value);
-        column->take(w, scale, k, value);
+        take(k, value);
     }
 }
 
@@ -294,65 +413,105 @@ static __device__ inline void write_code(const struct wavelet *w, int x, int y, 
         ((uint16_t *)row)[x] = (uint16_t)value;
 }
 
-// Blocks of a multiprocessor, by what their threads keep in registers.
-template <int SHOW, int WANTED>
-static constexpr int SPLINE_BLOCKS = WANTED == ANALYSIS_PLANES    ? 3
-                                     : SHOW == WAVELET_SHOW_SCALE ? 4
-                                     : SHOW == WAVELET_MAX        ? 6
-                                                                  : 5;
+// Blocks of a multiprocessor, by what their threads keep in registers. More of the lightest would
+// fit, but then a picture of 4K takes a little more than three turns of them.
+enum { LIGHT_BLOCKS = 4, HEAVY_BLOCKS = 3 };
+
+static constexpr int blocks_of_splines(int show, int wanted)
+{
+    bool is_light = show == WAVELET_MAX ? wanted != ANALYSIS_PLANES
+                                        : show == WAVELET_SHOW_SCALE && wanted == ANALYSIS_NONE;
+    return is_light ? LIGHT_BLOCKS : HEAVY_BLOCKS;
+}
+
+// The next scale that has a grid and is wanted, from place n of the order on: -1 is none.
+static __device__ inline int next_scale(const struct wavelet *w, int *n)
+{
+    while (*n < w->filters) {
+        int scale = w->order[(*n)++];
+        if (scale < w->limit)
+            return scale;
+    }
+    return -1;
+}
+
+// W of the scales of a level, D = 2^LOG or, if LOG is 6, any larger one, from `scale` on. Values
+// of the next scale are fetched while the block makes one, and pass through shared memory, as each
+// is read by many threads. Returns the first scale of the next level.
+template <int LOG, int SHOW, int WANTED>
+static __device__ inline int spline_level(const struct wavelet *w, int scale, int *place, int *turn,
+                                          float *memory, unsigned long long *partial,
+                                          struct column<SHOW, WANTED> *column)
+{
+    typedef staged<LOG> tile;
+    const struct filter *filter = &w->filter[scale];
+    int level = filter->level, log = LOG <= 5 ? LOG : filter->decimate, phases = (1 << log) - 1;
+    int stride = filter->values.stride, period = filter->period, start = threadIdx.x >> log;
+    const float *table = w->tap + filter->spline;
+    const float *values = w->scratch + (size_t)(blockIdx.y * SPLINE_ROWS >> log) * stride +
+                          (blockIdx.x * SPLINE_COLUMNS >> log);
+    unsigned places[HELD];
+    float4 held[HELD];
+    float weight[WAVELET_SPLINE];
+    places_of<LOG>(stride, places);
+    fetch_values<LOG>(values + filter->values.place, places, held);
+    for (int n = 0; n < WAVELET_SPLINE; n++)
+        weight[n] = __ldg(table + n * period + (column->x & phases));
+    for (bool more = true; more; *turn ^= 1) {
+        float *staging = memory + *turn * STAGED;
+        const float *from = staging + (start & ~1) + (start & 1) * tile::COPY;
+        stage_values<LOG>(held, staging);
+        __syncthreads();
+        int own = scale;
+        column->energy = 0;
+        column->step = w->filter[own].step;
+        scale = next_scale(w, place);
+        more = scale >= 0 && w->filter[scale].level == level;
+        if (more)
+            fetch_values<LOG>(values + w->filter[scale].values.place, places, held);
+        auto take = [&](int row, float value) { column->take(w, own, row, value); };
+        if constexpr (LOG <= 5)
+            spline_column<LOG>(from, weight, take);
+        else
+            spline_column_large<LOG>(table + (column->y & phases), period, from, weight, take);
+        if (WANTED != ANALYSIS_NONE)
+            block_energy(w, w->spline_energy, blockIdx.y * gridDim.x + blockIdx.x, own,
+                         column->energy, partial);
+    }
+    return scale;
+}
 
 // A thread makes a column of 32 rows, so that what it reads of a scale it reads once, and keeps
-// what is shown in registers; neighbouring threads read neighbouring values, or the same.
+// what is shown in registers.
 template <enum wavelet_show SHOW, enum wanted WANTED>
-static __global__ void __launch_bounds__(SPLINE_COLUMNS, SPLINE_BLOCKS<SHOW, WANTED>)
+static __global__ void __launch_bounds__(SPLINE_COLUMNS, blocks_of_splines(SHOW, WANTED))
     splines(const __grid_constant__ struct wavelet w)
 {
+    __shared__ __align__(16) float memory[2][STAGED];
     __shared__ unsigned long long partial[SPLINE_COLUMNS / WARP];
     struct column<SHOW, WANTED> column;
     int x = column.x = blockIdx.x * SPLINE_COLUMNS + threadIdx.x;
     int y = column.y = blockIdx.y * SPLINE_ROWS;
+    int place = w.level->scales, scale = next_scale(&w, &place), turn = 0;
     column.is_there = x < w.width;
-    x = min(x, w.width - 1);
+    if (w.level->scales) {
 #pragma unroll
-    for (int k = 0; k < SPLINE_ROWS; k++) {
-        int row = min(y + k, w.height - 1);
-        column.shown[k] = w.level->scales ? plane_row(&w, w.shown, row)[x] : 0;
-        if (SHOW == WAVELET_SHOW_SCALE)
-            column.winner[k] = w.level->scales ? plane_row(&w, w.winner, row)[x] : 0;
-    }
-    for (int l = 1; l < w.levels; l++) {
-        const struct level *level = &w.level[l];
-        int d = 1 << level->decimate;
-        float weight[WAVELET_SPLINE];
-        const float *table = w.tap + level->spline;
-        for (int n = 0; n < WAVELET_SPLINE; n++)
-            weight[n] = __ldg(table + n * level->period + x % d);
-        for (int n = level->first; n < level->first + level->scales; n++) {
-            int scale = w.order[n];
-            if (scale >= w.limit)
-                break;
-            struct reals values = w.filter[scale].values;
-            const float *from = plane_row(&w, values, y / d) + x / d;
-            column.energy = 0;
-            column.step = w.filter[scale].step;
-            if (level->decimate == 1)
-                spline_scale<1>(&w, from, values.stride, scale, weight, &column);
-            else if (level->decimate == 2)
-                spline_scale<2>(&w, from, values.stride, scale, weight, &column);
-            else if (level->decimate == 3)
-                spline_scale<3>(&w, from, values.stride, scale, weight, &column);
-            else if (level->decimate == 4)
-                spline_scale<4>(&w, from, values.stride, scale, weight, &column);
-            else if (level->decimate == 5)
-                spline_scale<5>(&w, from, values.stride, scale, weight, &column);
-            else
-                spline_scale_large(&w, table + y % d, level->period, from, values.stride, scale,
-                                   weight, &column);
-            if (WANTED != ANALYSIS_NONE)
-                block_energy(&w, w.spline_energy, blockIdx.y * gridDim.x + blockIdx.x, scale,
-                             column.energy, partial);
+        for (int k = 0; k < SPLINE_ROWS; k++) {
+            int row = min(y + k, w.height - 1);
+            column.shown[k] = plane_row(&w, w.shown, row)[x];
+            if (SHOW == WAVELET_SHOW_SCALE)
+                column.winner[k] = plane_row(&w, w.winner, row)[x];
         }
+    } else {
+#pragma unroll
+        for (int k = 0; k < SPLINE_ROWS; k++)
+            column.shown[k] = column.winner[SHOW == WAVELET_SHOW_SCALE ? k : 0] = 0;
     }
+    while (scale >= 0)
+        for_decimate(w.filter[scale].decimate, [&](auto tile) {
+            scale = spline_level<decltype(tile)::DECIMATE>(&w, scale, &place, &turn, memory[0],
+                                                           partial, &column);
+        });
     if (!column.is_there || !w.to)
         return;
 #pragma unroll
@@ -391,18 +550,29 @@ template <typename Kernel> static cudaError_t allow(Kernel kernel, size_t bytes)
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
 }
 
+template <enum wavelet_show SHOW, enum wanted WANTED, int COLUMNS>
+static cudaError_t make_direct(const struct wavelet *w, const struct layout *layout,
+                               cudaStream_t stream)
+{
+    size_t shared = tile_bytes(COLUMNS, layout->direct_radius);
+    cudaError_t error = allow(direct<SHOW, WANTED, COLUMNS>, shared);
+    if (!error)
+        direct<SHOW, WANTED, COLUMNS>
+            <<<tiles_of(w->width, w->height, COLUMNS, TILE_ROWS), THREADS, shared, stream>>>(*w);
+    return error;
+}
+
 template <enum wavelet_show SHOW, enum wanted WANTED>
 static cudaError_t make_results(const struct wavelet *w, const struct layout *layout,
                                 cudaStream_t stream)
 {
-    size_t shared = tile_bytes(layout->direct_radius);
-    cudaError_t error = allow(direct<SHOW, WANTED>, shared);
+    cudaError_t error = cudaSuccess;
+    if (layout->direct)
+        error = layout->direct_columns == WIDE
+                    ? make_direct<SHOW, WANTED, WIDE>(w, layout, stream)
+                    : make_direct<SHOW, WANTED, NARROW>(w, layout, stream);
     if (error)
         return error;
-    if (layout->direct)
-        direct<SHOW, WANTED>
-            <<<tiles_of(w->width, w->height, TILE_COLUMNS, TILE_ROWS), THREADS, shared, stream>>>(
-                *w);
     splines<SHOW, WANTED>
         <<<tiles_of(w->width, w->height, SPLINE_COLUMNS, SPLINE_ROWS), SPLINE_COLUMNS, 0, stream>>>(
             *w);
@@ -421,21 +591,23 @@ static cudaError_t make_shown(const struct wavelet *w, const struct layout *layo
                         : make_results<SHOW, ANALYSIS_ENERGY>(w, layout, stream);
 }
 
+template <int COLUMNS>
 static cudaError_t make_values(const struct wavelet *w, const struct layout *layout,
                                cudaStream_t stream)
 {
-    size_t shared = tile_bytes(layout->coarse_radius);
-    cudaError_t error = allow(values, shared);
+    size_t shared = tile_bytes(COLUMNS, layout->coarse_radius);
+    cudaError_t error = allow(values<COLUMNS>, shared);
     if (error || !layout->tiles)
         return error;
-    values<<<(unsigned)layout->tiles, THREADS, shared, stream>>>(*w);
+    values<COLUMNS><<<(unsigned)layout->tiles, THREADS, shared, stream>>>(*w);
     return cudaGetLastError();
 }
 
 cudaError_t wavelet_bands_async(const struct wavelet *w, const struct layout *layout,
                                 const struct op_wavelet *op, cudaStream_t stream)
 {
-    cudaError_t error = make_values(w, layout, stream);
+    cudaError_t error = layout->tile_columns == WIDE ? make_values<WIDE>(w, layout, stream)
+                                                     : make_values<NARROW>(w, layout, stream);
     if (error)
         return error;
     if (op->show == WAVELET_MAX)

@@ -2,8 +2,12 @@
 #include "kernels/full_frame/wavelet.cuh"
 
 enum {
-    RUN_LOG = 5, // the largest D whose inner cells are a chain along the rows, a lane each
-    OWN_LOG = 2, // the largest whose cells across edges are so, too
+    RUN_LOG = 5,     // the largest D whose inner cells are a chain along the rows, a lane each
+    OWN_LOG = 2,     // the largest whose cells across edges are so, too
+    LINE_BLOCKS = 3, // of a multiprocessor
+    CELL_BLOCKS = 4,
+    BYTES_AHEAD = 4, // rows that `lines` fetches ahead of use, of bytes
+    WORDS_AHEAD = 2, // and of other samples
 };
 static_assert(1 << RUN_LOG == WAVELET_CHAINED_INSIDE && 1 << OWN_LOG == WAVELET_CHAINED, "as op.h");
 static_assert((int)WARP == (int)WAVELET_SHARES && (int)WARPS == (int)WAVELET_PARTS, "as op.h");
@@ -19,10 +23,10 @@ static __device__ inline float less_black(const struct wavelet *w, int sample)
     return (float)min(sample, w->max) - w->black;
 }
 
-// Four samples of a row of the picture from column x on, less black; where they are WORDS in one,
-// else those behind the last are the last.
+// Four samples of a row of the picture from column x on; where they are WORDS in one, else those
+// behind the last are the last.
 template <typename T, bool WORDS>
-static __device__ inline float4 read_vec4(const struct wavelet *w, int y, int x)
+static __device__ inline word<T> read_word(const struct wavelet *w, int y, int x)
 {
     const T *row = (const T *)(w->from + (ptrdiff_t)y * w->from_stride);
     word<T> four;
@@ -31,8 +35,20 @@ static __device__ inline float4 read_vec4(const struct wavelet *w, int y, int x)
     else
         for (int i = 0; i < VEC4; i++)
             four.sample[i] = row[min(x + i, w->width - 1)];
+    return four;
+}
+
+template <typename T>
+static __device__ inline float4 word_less_black(const struct wavelet *w, word<T> four)
+{
     return make_float4(less_black(w, four.sample[0]), less_black(w, four.sample[1]),
                        less_black(w, four.sample[2]), less_black(w, four.sample[3]));
+}
+
+template <typename T, bool WORDS>
+static __device__ inline float4 read_vec4(const struct wavelet *w, int y, int x)
+{
+    return word_less_black(w, read_word<T, WORDS>(w, y, x));
 }
 
 // Four cells of the row that a row of samples gives.
@@ -94,6 +110,120 @@ static __device__ inline void add(float4 *sum, float4 value)
     *sum = make_float4(sum->x + value.x, sum->y + value.y, sum->z + value.z, sum->w + value.w);
 }
 
+// Four neighbouring samples as they come, until they are wanted less black.
+template <typename T, bool WORDS> struct raw {
+    static constexpr int AHEAD = WORDS_AHEAD;
+    word<T> four;
+
+    __device__ inline void read(const struct wavelet *w, int y, int x)
+    {
+        four = read_word<T, WORDS>(w, y, x);
+    }
+    __device__ inline float4 get(const struct wavelet *w) const
+    {
+        return word_less_black(w, four);
+    }
+};
+
+// Bytes less an integer: as the lowest bits of 2^23, they are floats after one subtraction.
+struct bytes;
+template <> struct raw<struct bytes, true> {
+    static constexpr int AHEAD = BYTES_AHEAD;
+    uint32_t four;
+
+    __device__ inline void read(const struct wavelet *w, int y, int x)
+    {
+        four = __ldg((const uint32_t *)(w->from + (ptrdiff_t)y * w->from_stride + x));
+    }
+    __device__ inline float4 get(const struct wavelet *w) const
+    {
+        const unsigned lift = 0x4b000000;
+        float zero = __uint_as_float(lift) + w->black;
+        return make_float4(__uint_as_float(__byte_perm(four, lift, 0x7650)) - zero,
+                           __uint_as_float(__byte_perm(four, lift, 0x7651)) - zero,
+                           __uint_as_float(__byte_perm(four, lift, 0x7652)) - zero,
+                           __uint_as_float(__byte_perm(four, lift, 0x7653)) - zero);
+    }
+};
+
+enum { OWN_THREADS = 4 * WARP };
+
+// Sums of CELLS cells below each other over `count` rows from `first` on, in parts by y % 8:
+// tap(k, t) gives the taps of row first + k, zeros where that is before or behind these rows.
+template <typename T, bool WORDS, int CELLS, typename Tap>
+static __device__ inline void own_lines(const struct wavelet *w, int x, int first, int count,
+                                        float4 all[CELLS], Tap tap)
+{
+    float4 sum[CELLS][WARPS] = {};
+    constexpr int AHEAD = raw<T, WORDS>::AHEAD;
+    raw<T, WORDS> next[AHEAD];
+    int begin = first & ~(WARPS - 1), end = first + count, last = w->height - 1;
+#pragma unroll
+    for (int r = 0; r < AHEAD; r++)
+        next[r].read(w, min(begin + r, last), x);
+#pragma unroll 1
+    for (int y = begin; y < end; y += WARPS) {
+#pragma unroll
+        for (int r = 0; r < WARPS; r++) {
+            float t[CELLS];
+            tap(y + r - first, t);
+            float4 value = next[r % AHEAD].get(w);
+            next[r % AHEAD].read(w, min(y + r + AHEAD, last), x);
+#pragma unroll
+            for (int c = 0; c < CELLS; c++)
+                add_vec4(&sum[c][r], t[c], value);
+        }
+    }
+#pragma unroll
+    for (int c = 0; c < CELLS; c++) {
+        all[c] = float4{};
+#pragma unroll
+        for (int r = 0; r < WARPS; r++)
+            add(&all[c], sum[c][r]);
+    }
+}
+
+// A warp makes cells of 128 columns, four neighbours a lane, of an entry of the table of lines
+// each; blockIdx.y counts entries. Inner cells are made four at a time, of rows that are read once,
+// with a table of the taps that four cells have for each row.
+template <typename T, bool WORDS>
+static __global__ void __launch_bounds__(OWN_THREADS, LINE_BLOCKS)
+    lines(const __grid_constant__ struct wavelet w)
+{
+    int entry = w.shared_lines + blockIdx.y * (OWN_THREADS / WARP) + threadIdx.x / WARP;
+    int x = (blockIdx.x * WARP + threadIdx.x % WARP) * VEC4;
+    if (entry >= w.lines || x >= w.width)
+        return;
+    struct line line = w.line[entry];
+    const struct level *level = &w.level[line.level];
+    struct wavelet_cell cell = w.cell[level->cell_y + line.first];
+    if (line.count > 1) {
+        float4 all[OWN_CELLS];
+        const float4 *taps = (const float4 *)(w.tap + level->together);
+        own_lines<T, WORDS, OWN_CELLS>(&w, x, cell.first,
+                                       cell.count + ((line.count - 1) << level->decimate), all,
+                                       [&](int k, float t[OWN_CELLS]) {
+                                           float4 tap = __ldg(taps + k);
+                                           t[0] = tap.x;
+                                           t[1] = tap.y;
+                                           t[2] = tap.z;
+                                           t[3] = tap.w;
+                                       });
+        static_assert((int)OWN_CELLS == (int)VEC4, "a vector of taps");
+#pragma unroll
+        for (int c = 0; c < OWN_CELLS; c++)
+            if (c < line.count)
+                *(float4 *)(plane_row(&w, level->lines, line.first + c) + x) = all[c];
+    } else {
+        float4 all[1];
+        const float *taps = w.tap + cell.tap;
+        own_lines<T, WORDS, 1>(&w, x, cell.first, cell.count, all, [&](int k, float t[1]) {
+            t[0] = (unsigned)k < (unsigned)cell.count ? __ldg(taps + k) : 0;
+        });
+        *(float4 *)(plane_row(&w, level->lines, line.first) + x) = all[0];
+    }
+}
+
 static __device__ inline void add_cells(float4 sum[LINE_CELLS], const float4 tap[2], float4 value)
 {
     const float *t = (const float *)tap;
@@ -102,12 +232,12 @@ static __device__ inline void add_cells(float4 sum[LINE_CELLS], const float4 tap
         add_vec4(&sum[c], t[c], value);
 }
 
-// A block makes cells of 128 columns, four neighbours a lane; blockIdx.y counts entries of the
-// table of lines. Each of its warps sums up every eighth row of the picture, and adds up what all
-// have of one cell. Inner cells are made eight at a time, of rows that are read once, with a table
-// of the taps that eight cells have for each row.
+// The same where D is large, so that there are few cells of many rows: each warp of a block sums up
+// every eighth row of the picture, and adds up what all have of one cell. Inner cells are made
+// eight at a time.
 template <typename T, bool WORDS>
-static __global__ void __launch_bounds__(THREADS, 3) lines(const __grid_constant__ struct wavelet w)
+static __global__ void __launch_bounds__(THREADS, 3)
+    shared_lines(const __grid_constant__ struct wavelet w)
 {
     __shared__ float4 part[LINE_CELLS][THREADS];
     static_assert((int)LINE_CELLS == (int)WARPS, "a warp for each cell");
@@ -120,7 +250,7 @@ static __global__ void __launch_bounds__(THREADS, 3) lines(const __grid_constant
     float4 sum[LINE_CELLS] = {};
     int first = (warp - cell.first) & (WARPS - 1); // its row is the warp's
     if (is_there && line.count > 1) {
-        const float4 *taps = (const float4 *)(w.tap + level->eights);
+        const float4 *taps = (const float4 *)(w.tap + level->together);
         int rows = cell.count + ((line.count - 1) << level->decimate);
 #pragma unroll 4
         for (int k = first; k < rows; k += WARPS) {
@@ -148,32 +278,67 @@ static __global__ void __launch_bounds__(THREADS, 3) lines(const __grid_constant
 
 // ---- and by rows ----
 
-// Where sample k of a run lies in shared memory: lanes that read every Dth one meet no other's
-// bank.
-static __host__ __device__ inline int run_place(int k)
+// Samples of CELLS times 32 neighbouring inner cells in shared memory, those of each phase by
+// themselves, so that a lane's are its neighbours' neighbours and all places but the lane's are
+// known when code is made. Phases lie an odd multiple of 32 / D apart: lanes that put samples one
+// after another meet no bank twice.
+template <int LOG, int CELLS> struct run {
+    static constexpr int D = 1 << LOG;
+    static constexpr int TAPS = (2 * WAVELET_REACH * D + VEC4) / VEC4 * VEC4;
+    static constexpr int SAMPLES = ((CELLS * WARP - 1) * D + TAPS + WARP - 1) / WARP * WARP;
+    static constexpr int STEP = WARP / D;
+    static constexpr int STRIDE = (((SAMPLES + D - 1) / D + STEP - 1) / STEP | 1) * STEP;
+    static constexpr int FLOATS = D * STRIDE;
+};
+
+// Neighbouring inner cells, of which the lanes have every 32nd, of a run of samples that the warp
+// fetches. Behind the last tap there are zeros, for which any samples will do.
+template <int LOG, int CELLS>
+static __device__ inline void run_cells(const struct wavelet *w, const float *from,
+                                        struct wavelet_cell first, float *memory, float sum[CELLS])
 {
-    return k + k / WARP;
+    typedef run<LOG, CELLS> run;
+    int lane = threadIdx.x % WARP, left = w->width - first.first;
+    const float4 *taps = (const float4 *)(w->tap + first.tap);
+    float *to = memory + (lane & (run::D - 1)) * run::STRIDE + (lane >> LOG);
+#pragma unroll(LOG <= 4 ? run::SAMPLES / WARP : 14)
+    for (int k = 0; k < run::SAMPLES; k += WARP)
+        to[k >> LOG] = __ldg(from + first.first + min(k + lane, left - 1));
+    __syncwarp();
+#pragma unroll
+    for (int c = 0; c < CELLS; c++)
+        sum[c] = 0;
+#pragma unroll(LOG <= 4 ? run::TAPS / VEC4 : 8)
+    for (int k = 0; k < run::TAPS; k += VEC4) {
+        float4 four = __ldg(taps + k / VEC4);
+        const float tap[VEC4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+        for (int i = 0; i < VEC4; i++) {
+            const float *sample = memory + (k + i) % run::D * run::STRIDE + (k + i) / run::D + lane;
+#pragma unroll
+            for (int c = 0; c < CELLS; c++)
+                sum[c] = __fmaf_rn(tap[i], sample[c * WARP], sum[c]);
+        }
+    }
 }
 
-// Neighbouring inner cells, a lane each, of a run of samples that the warp fetches. Behind the last
-// tap there are zeros, for which there must be numbers.
-static __device__ inline float run_cell(const struct wavelet *w, const struct level *level,
-                                        const float *from, struct wavelet_cell first, float *run)
+// What the longest run of a warp takes, D = 2^decimate.
+static int run_floats(int decimate)
 {
-    int d = 1 << level->decimate, lane = threadIdx.x % WARP, count = up(first.count, VEC4);
-#pragma unroll 4
-    for (int k = lane; k < (WARP - 1) * d + count; k += WARP)
-        run[run_place(k)] = first.first + k < w->width ? __ldg(from + first.first + k) : 0;
-    __syncwarp();
-    float sum = 0;
-    for (int k = 0; k < count; k += VEC4) {
-        float4 tap = __ldg((const float4 *)(w->tap + first.tap + k));
-        sum = __fmaf_rn(tap.x, run[run_place(lane * d + k)], sum);
-        sum = __fmaf_rn(tap.y, run[run_place(lane * d + k + 1)], sum);
-        sum = __fmaf_rn(tap.z, run[run_place(lane * d + k + 2)], sum);
-        sum = __fmaf_rn(tap.w, run[run_place(lane * d + k + 3)], sum);
+    switch (decimate) {
+    case 1:
+        return run<1, cells_of_warp(1) / WARP>::FLOATS;
+    case 2:
+        return run<2, cells_of_warp(2) / WARP>::FLOATS;
+    case 3:
+        return run<3, cells_of_warp(3) / WARP>::FLOATS;
+    case 4:
+        return run<4, cells_of_warp(4) / WARP>::FLOATS;
+    case 5:
+        return run<5, cells_of_warp(5) / WARP>::FLOATS;
+    default:
+        return 0;
     }
-    return sum;
 }
 
 // A cell a lane.
@@ -184,7 +349,7 @@ static __device__ inline float own_cell(const struct wavelet *w, const struct le
     if (x >= level->cells_x)
         return 0;
     struct wavelet_cell cell = w->cell[level->cell_x + x];
-#pragma unroll 4
+#pragma unroll 8
     for (int k = 0; k < cell.count; k++)
         sum = __fmaf_rn(__ldg(w->tap + cell.tap + k), __ldg(from + cell.first + k), sum);
     return sum;
@@ -195,63 +360,150 @@ static __device__ inline bool is_inner(const struct level *level, int x)
     return x >= level->inner && x < level->inner + level->inners;
 }
 
-// One cell after another, of which lanes make every 32nd product; none that is a chain.
+enum { EACH = 4 }; // cells at a time
+
+// The sums of all lanes', pairs that are farthest from each other first, of EACH numbers: lane k
+// has that of number k / (32 / EACH).
+static __device__ inline float warp_sums(float sum[EACH])
+{
+    int lane = threadIdx.x % WARP, lanes = WARP / 2;
+#pragma unroll
+    for (int count = EACH / 2; count > 0; count /= 2, lanes /= 2)
+#pragma unroll
+        for (int i = 0; i < count; i++) {
+            bool upper = lane & lanes;
+            float other = __shfl_xor_sync(~0u, upper ? sum[i] : sum[i + count], lanes);
+            sum[i] = (upper ? sum[i + count] : sum[i]) + other;
+        }
+    for (; lanes > 0; lanes /= 2)
+        sum[0] += __shfl_xor_sync(~0u, sum[0], lanes);
+    return sum[0];
+}
+
+// Some cells after others, of which lanes make every 32nd product; none that is a chain.
 static __device__ inline float each_cell(const struct wavelet *w, const struct level *level,
                                          const float *from, int x)
 {
     int lane = threadIdx.x % WARP;
     float own = 0;
-    for (int i = 0; i < WARP && x + i < level->cells_x; i++) {
-        if (level->decimate <= RUN_LOG && is_inner(level, x + i))
-            continue;
-        struct wavelet_cell cell = w->cell[level->cell_x + x + i];
-        float sum = 0;
-        for (int k = lane; k < cell.count; k += WARP)
-            sum = __fmaf_rn(__ldg(w->tap + cell.tap + k), __ldg(from + cell.first + k), sum);
-        sum = warp_sum(sum);
-        own = lane == i ? sum : own;
+#pragma unroll 1
+    for (int n = 0; n < WARP && x + n < level->cells_x; n += EACH) {
+        struct wavelet_cell cell[EACH];
+        float sum[EACH] = {};
+        int most = 0;
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            int at = x + n + i;
+            bool is_chain = level->decimate <= RUN_LOG && is_inner(level, at);
+            cell[i] = w->cell[level->cell_x + min(at, level->cells_x - 1)];
+            if (at >= level->cells_x || is_chain)
+                cell[i].count = 0;
+            most = max(most, cell[i].count);
+        }
+#pragma unroll 1
+        for (int k = lane; k - lane < most; k += WARP) {
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                bool is_there = k < cell[i].count;
+                float tap = is_there ? __ldg(w->tap + cell[i].tap + k) : 0;
+                sum[i] = __fmaf_rn(tap, is_there ? __ldg(from + cell[i].first + k) : 0, sum[i]);
+            }
+        }
+        float all = __shfl_sync(~0u, warp_sums(sum), lane % EACH * (WARP / EACH));
+        own = lane / EACH == n / EACH ? all : own;
     }
     return own;
 }
 
-// A warp makes 32 cells of a row, and zeros beyond those that there are.
-static __global__ void __launch_bounds__(THREADS) cells(const __grid_constant__ struct wavelet w)
+// Cells of a row, D = 2^LOG or, if LOG is 6, any larger one: CELLS times 32 of them, and zeros
+// beyond those that there are.
+template <int LOG, int CELLS>
+static __device__ inline void row_cells(const struct wavelet *w, const struct level *level, int x,
+                                        int y, float *memory)
+{
+    const float *from = plane_row(w, level->lines, y);
+    float *to = plane_row(w, level->cells, y) + x + threadIdx.x % WARP;
+    float sum[CELLS] = {};
+    bool inner = is_inner(level, x) && is_inner(level, x + CELLS * WARP - 1);
+    bool there = y < level->cells_y;
+    if (LOG <= RUN_LOG && there && inner)
+        run_cells<(LOG <= RUN_LOG ? LOG : 0), CELLS>(w, from, w->cell[level->cell_x + x], memory,
+                                                     sum);
+    else if (CELLS > 1)
+        return;
+    else if (there && LOG <= OWN_LOG)
+        sum[0] = own_cell(w, level, from, x + threadIdx.x % WARP);
+    else if (there) {
+        sum[0] = each_cell(w, level, from, x);
+        if (LOG <= RUN_LOG && is_inner(level, x + threadIdx.x % WARP))
+            sum[0] = own_cell(w, level, from, x + threadIdx.x % WARP);
+    }
+#pragma unroll
+    for (int c = 0; c < CELLS; c++)
+        if (x + c * WARP < level->cells.stride)
+            to[c * WARP] = sum[c];
+}
+
+template <int LOG>
+static __device__ inline void warp_cells(const struct wavelet *w, const struct level *level, int x,
+                                         int y, float *memory)
+{
+    constexpr int columns = cells_of_warp(LOG);
+    if (columns > WARP && y < level->cells_y && is_inner(level, x) &&
+        is_inner(level, x + columns - 1))
+        return row_cells<LOG, columns / WARP>(w, level, x, y, memory);
+#pragma unroll 1
+    for (int c = 0; c < columns && x + c < level->cells.stride; c += WARP) {
+        __syncwarp();
+        row_cells<LOG, 1>(w, level, x + c, y, memory);
+    }
+}
+
+// A warp makes cells of a row, the warps of a block those of eight rows.
+static __global__ void __launch_bounds__(THREADS, CELL_BLOCKS)
+    cells(const __grid_constant__ struct wavelet w)
 {
     extern __shared__ float4 memory[];
     struct tile at = w.row[blockIdx.x];
     const struct level *level = &w.level[at.number];
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, y = at.y;
-    int x = at.x + warp * WARP;
-    if (x >= level->cells.stride)
+    int y = at.y + threadIdx.x / WARP;
+    float *own = (float *)memory + threadIdx.x / WARP * w.run;
+    if (y >= level->cells.rows)
         return;
-    const float *from = plane_row(&w, level->lines, y);
-    float *run = (float *)memory + warp * w.run, sum = 0;
-    bool inner = is_inner(level, x) && is_inner(level, x + WARP - 1);
-    if (y < level->cells_y && inner && level->decimate <= RUN_LOG)
-        sum = run_cell(&w, level, from, w.cell[level->cell_x + x], run);
-    else if (y < level->cells_y && level->decimate <= OWN_LOG)
-        sum = own_cell(&w, level, from, x + lane);
-    else if (y < level->cells_y) {
-        sum = each_cell(&w, level, from, x);
-        if (level->decimate <= RUN_LOG && is_inner(level, x + lane))
-            sum = own_cell(&w, level, from, x + lane);
+    switch (level->decimate) {
+    case 1:
+        return warp_cells<1>(&w, level, at.x, y, own);
+    case 2:
+        return warp_cells<2>(&w, level, at.x, y, own);
+    case 3:
+        return warp_cells<3>(&w, level, at.x, y, own);
+    case 4:
+        return warp_cells<4>(&w, level, at.x, y, own);
+    case 5:
+        return warp_cells<5>(&w, level, at.x, y, own);
+    default:
+        return warp_cells<6>(&w, level, at.x, y, own);
     }
-    if (x + lane < level->cells.stride)
-        plane_row(&w, level->cells, y)[x + lane] = sum;
 }
 
 // ---- launchers ----
 
 int wavelet_cells_run(const struct layout *layout)
 {
-    int max_words = 0;
-    for (int k = 1; k < layout->levels; k++) {
-        int d = 1 << layout->level[k].decimate;
-        int samples = (WARP - 1) * d + up(2 * WAVELET_REACH * d + 1, VEC4);
-        if (layout->level[k].decimate <= RUN_LOG && layout->level[k].inners >= WARP)
-            max_words = up(run_place(samples) + 1, VEC4);
-    }
-    return max_words;
+    int most = 0;
+    for (int k = 1; k < layout->levels; k++)
+        if (layout->level[k].inners >= WARP && run_floats(layout->level[k].decimate) > most)
+            most = run_floats(layout->level[k].decimate);
+    return most;
+}
+
+template <typename T, bool WORDS>
+static void make_lines(const struct wavelet *w, const struct layout *layout, cudaStream_t stream)
+{
+    int own = layout->lines - layout->shared_lines;
+    if (own)
+        lines<T, WORDS><<<tiles_of(layout->width, own, WARP * VEC4, OWN_THREADS / WARP),
+                          OWN_THREADS, 0, stream>>>(*w);
 }
 
 template <typename T, bool WORDS>
@@ -263,8 +515,14 @@ static void make_cells(const struct wavelet *w, const struct layout *layout, cud
                             THREADS, 0, stream>>>(*w);
     if (!layout->coarse)
         return;
-    lines<T, WORDS>
-        <<<tiles_of(layout->width, layout->lines, WARP * VEC4, 1), THREADS, 0, stream>>>(*w);
+    if (layout->shared_lines)
+        shared_lines<T, WORDS>
+            <<<tiles_of(layout->width, layout->shared_lines, WARP * VEC4, 1), THREADS, 0, stream>>>(
+                *w);
+    if (sizeof(T) == 1 && WORDS && w->is_whole)
+        make_lines<struct bytes, true>(w, layout, stream);
+    else
+        make_lines<T, WORDS>(w, layout, stream);
     cells<<<(unsigned)layout->rows, THREADS, WARPS *(size_t)w->run * sizeof(float), stream>>>(*w);
 }
 
