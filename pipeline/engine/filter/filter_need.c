@@ -32,7 +32,7 @@ static int64_t frame_bytes(const struct filter *filter, enum AVPixelFormat pixel
     return bytes > 0 ? bytes : 0;
 }
 
-// Add the memory of the reference that verifies.
+// Add the memory of the reference that verifies: it works on a frame at a time, and has one slot.
 static enum status measure_reference(const struct filter *filter, struct need *need)
 {
     struct backend *scalar;
@@ -42,7 +42,8 @@ static enum status measure_reference(const struct filter *filter, struct need *n
         return status;
     const struct budget_request request = budget_of(filter, scalar);
     status = budget_measure(&request, &its);
-    need->host[NEED_STAGES] += (int64_t)(its.stages.host + its.analysis) / filter->request.slots;
+    need->host[NEED_STAGES] +=
+        (int64_t)its.stages.host + (int64_t)its.analysis / filter->request.slots;
     backend_destroy(&scalar);
     return status;
 }
