@@ -308,7 +308,8 @@ RAW = ["-F", "rawvideo", "--size", "640x480", "--pix-fmt", "gray"]
 def test_frames_that_lost_their_file_are_damage_wherever_the_run_ends(tmp_path):
     """Nobody reads the output when it goes: the first 64 wait to be written, the others to be filtered."""
     file = raw_film(tmp_path, 100)
-    job = subprocess.Popen([tools.SLUICE, *RAW, file, "-", "-F", "rawvideo", "-f", "invert", "--frames", "90"],
+    job = subprocess.Popen([tools.SLUICE, *RAW, file, "-", "-F", "rawvideo", "-f", "invert", "--frames", "90",
+                            "--threads", "2"],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tools.environment())
     time.sleep(1)
     os.truncate(file, 0)
