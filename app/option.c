@@ -110,12 +110,12 @@ void option_notes(const struct option_row *row, char *to, size_t size)
         strcat(range, ".");
     }
     const char *const notes[] = {
+        whose,
         initial,
         range,
         scope,
         row->repeats ? "May be repeated." : "",
-        row->indirect ? "@FILE and env:NAME stand for the text in a file or a variable." : "",
-        whose};
+        row->indirect ? "@FILE and env:NAME stand for the text in a file or a variable." : ""};
     int length = 0;
     *to = 0;
     for (size_t k = 0; k < sizeof notes / sizeof *notes; k++)
