@@ -298,7 +298,7 @@ static enum status find_span(const struct cuts_request *request, struct part_spa
                              bool *doubtful)
 {
     struct search search;
-    struct cut begin, end;
+    struct cut begin = {0}, end = {0};
     enum status status = begin_search(request, &search);
     if (!status)
         status = find_cut(&search, request->part, &begin);
