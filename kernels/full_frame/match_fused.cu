@@ -73,11 +73,6 @@ template <int STEPS> struct ones {
     uint32_t band[STEPS][6];
 };
 
-// Sums over windows: those of eight rows and 16 columns as a product has them.
-struct window_sums {
-    int samples[4], squares[4], squares_high[4];
-};
-
 // sum += the limb, or 64 times it, along the row, of one 48 columns: `at` is the lane's word in its
 // row of limbs.
 static __device__ inline void add_limb(int sum[4], const uint32_t band[6], const uint32_t *at)
@@ -113,11 +108,6 @@ static __device__ inline struct window_sums window_sums_of(const struct limbs *l
         add_limb(sums.squares_high, ones->band[step], limb_row(limbs, SQUARES_HIGH, row) + word);
     }
     return sums;
-}
-
-static __device__ inline int squares_of(const struct window_sums *sums, int k)
-{
-    return sums->squares[k] + (sums->squares_high[k] << 14);
 }
 
 static __device__ inline float excess_of(const struct match *m, const struct window_sums *sums,

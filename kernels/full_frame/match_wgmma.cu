@@ -8,10 +8,10 @@
 
 enum {
     WARPS = 4,              // that multiply together
-    BLOCK_ROWS = 64,        // of places, of SPAN columns
+    BLOCK_ROWS = 64,        // rows of SPAN places each
     STRIP = 16,             // columns that lie together in shared memory, and results along a row
     OCT = 8,                // rows of results of one product: 16 columns x 8 rows for each sample
-    SUMS = STRIP * OCT / 2, // of a lane
+    SUMS = STRIP * OCT / 2, // a lane's results
     QUEUED = 2 * WARP,      // places of a warp that wait to be taken
 };
 
@@ -369,11 +369,6 @@ template <int PARTS> struct ones {
     uint32_t part[2][PARTS];
 };
 
-// Sums over windows as a product has them: two strips of eight rows, and 8 of 16 columns.
-struct window_sums {
-    int samples[4], squares[4], squares_high[4];
-};
-
 // sum += a b, of limbs and ones: 16 rows of 32 bytes, and 32 rows of 8 bytes.
 static __device__ inline void multiply_limbs(int sum[4], const uint32_t a[4], uint32_t b0,
                                              uint32_t b1)
@@ -438,15 +433,10 @@ static __device__ inline void sum_windows(struct window_sums sums[2], const stru
     }
 }
 
-static __device__ inline int squares_of(const struct window_sums *sums, int k)
-{
-    return sums->squares[k] + (sums->squares_high[k] << 14);
-}
-
 // ---- scores ----
 
-// Results 8 n .. 8 n + 7 of a lane, of row 7 - n of each eight rows: bit 2 n + half is set where any
-// of a half may be a match.
+// Results 8 n .. 8 n + 7 of a lane, of row 7 - n of each eight rows: bit 2 n + half is set where a half
+// has any that may be a match.
 template <int PARTS>
 static __device__ inline uint32_t test_places(const struct match *m, const struct factors *from,
                                               const struct ones<PARTS> *ones, const int sum[SUMS])
@@ -477,8 +467,8 @@ static __device__ inline uint32_t test_places(const struct match *m, const struc
 struct queue {
     struct place *place;
     int count;
-    int left, top;  // of the span
-    uint32_t *bits; // of the span
+    int left, top;  // the span's place
+    uint32_t *bits; // ... and its map
 };
 
 // Take the last `count` of those that wait.

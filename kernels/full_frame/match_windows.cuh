@@ -66,6 +66,16 @@ static __device__ inline void limbs_of(uint32_t limb[LIMBS], const struct column
     limb[SQUARES_HIGH] = __byte_perm(left, right, 0x7632);
 }
 
+// Sums over windows, as a lane has them of a product of limbs and ones.
+struct window_sums {
+    int samples[4], squares[4], squares_high[4];
+};
+
+static __device__ inline int squares_of(const struct window_sums *sums, int k)
+{
+    return sums->squares[k] + (sums->squares_high[k] << 14);
+}
+
 // The place at (column, row) of a span, whose windows' sums are known: keep its score, and mark it
 // in its row of the span's map, if it is enough. Few places get here, unless there is a map.
 template <bool MAP>

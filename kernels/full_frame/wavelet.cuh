@@ -52,7 +52,7 @@ struct level {
     int cells_x, cells_y;
     int cell_x, cell_y;
     int spline, period;
-    int together;      // of the taps that cells below each other have, a row after another
+    int together;      // taps that cells below each other have, a row after another
     int inner, inners; // the first of a row whose taps all lie in the picture, and how many do
     struct reals cells, lines;
     int first, scales; // which of the order
@@ -81,7 +81,7 @@ struct layout {
     struct reals shown, winner; // what `direct` leaves for `splines`
     size_t energy;              // of each block of `direct`, then of `splines`: 64 bits per scale
     int direct_blocks, spline_blocks;
-    int direct_columns, tile_columns; // of a block of `direct` and of one of `values`
+    int direct_columns, tile_columns; // a block's, `direct` and `values`
     size_t level_table, filter_table, order_table, line_table, tile_table, row_table, cell_table,
         tap_table;
     size_t bytes, floats;

@@ -53,8 +53,8 @@ static __device__ inline void show(float value, int scale, float *shown, float *
     }
 }
 
-// The same where scales come one after another, so that the first of equal ones stays; the number
-// of the scale that wins is byte `place` of four.
+// The same where scales come one after another, so that the first of equal ones stays: byte `place`
+// of four becomes the number of the scale that wins.
 template <enum wavelet_show SHOW>
 static __device__ inline void show_next(float value, int scale, float *shown, unsigned *winners,
                                         int place)
@@ -206,7 +206,7 @@ template <int LOG> struct staged {
     static constexpr int COLUMNS = (SPLINE_COLUMNS >> LOG) + WAVELET_SPLINE - 1;
     static constexpr int ROWS =
         (SPLINE_ROWS > 1 << LOG ? SPLINE_ROWS >> LOG : 1) + WAVELET_SPLINE - 1;
-    static constexpr int VECTORS = (COLUMNS + VECTOR - 1) / VECTOR; // of a row
+    static constexpr int VECTORS = (COLUMNS + VECTOR - 1) / VECTOR; // a row's
     static constexpr int COPY = (COLUMNS + WARP / 2 + WARP - 1) / WARP * WARP - WARP / 2;
     static constexpr int STRIDE = 2 * COPY;
     static constexpr int HELD = (ROWS * VECTORS + SPLINE_COLUMNS - 1) / SPLINE_COLUMNS;
@@ -435,9 +435,9 @@ static __device__ inline int next_scale(const struct wavelet *w, int *n)
     return -1;
 }
 
-// W of the scales of a level, D = 2^LOG or, if LOG is 6, any larger one, from `scale` on. Values
-// of the next scale are fetched while the block makes one, and pass through shared memory, as each
-// is read by many threads. Returns the first scale of the next level.
+// W of the scales of a level, D = 2^LOG or, if LOG is 6, any larger one, from `scale` on. While the
+// block makes one, values of the next are fetched; they pass through shared memory, as each is read
+// by many threads. Returns the first scale of the next level.
 template <int LOG, int SHOW, int WANTED>
 static __device__ inline int spline_level(const struct wavelet *w, int scale, int *place, int *turn,
                                           float *memory, unsigned long long *partial,

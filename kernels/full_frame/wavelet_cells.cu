@@ -4,7 +4,7 @@
 enum {
     RUN_LOG = 5,     // the largest D whose inner cells are a chain along the rows, a lane each
     OWN_LOG = 2,     // the largest whose cells across edges are so, too
-    LINE_BLOCKS = 3, // of a multiprocessor
+    LINE_BLOCKS = 3, // a multiprocessor's
     CELL_BLOCKS = 4,
     BYTES_AHEAD = 4, // rows that `lines` fetches ahead of use, of bytes
     WORDS_AHEAD = 2, // and of other samples
@@ -322,7 +322,7 @@ static __device__ inline void run_cells(const struct wavelet *w, const float *fr
     }
 }
 
-// What the longest run of a warp takes, D = 2^decimate.
+// Floats that the longest run of a warp takes, D = 2^decimate.
 static int run_floats(int decimate)
 {
     switch (decimate) {
