@@ -23,7 +23,7 @@ coverage-report:
 	    --txt build-coverage/coverage.txt --json-summary build-coverage/coverage.json
 
 # Errors of memory and of the language: the whole suite in a build with AddressSanitizer, LeakSanitizer and
-# UndefinedBehaviorSanitizer, but for what tests/asan/skipped.txt lists. Tests that put libraries of their own before all
+# UndefinedBehaviorSanitizer, but for what tests/instrumented.txt lists. Tests that put libraries of their own before all
 # others put them before the sanitizer, too.
 test-asan: export ASAN_OPTIONS = verify_asan_link_order=0
 test-asan: export LSAN_OPTIONS = print_suppressions=0
@@ -35,9 +35,9 @@ test-asan: setup-test
 .PHONY: coverage coverage-report test-asan
 
 # Races: units and the tests of threads, in a build with ThreadSanitizer over an FFmpeg with it (tests/tsan/ffmpeg.sh,
-# a quarter of an hour once). What it finds is in build-tsan/races; races of ours fail the run. unit_allocations has
-# an allocator of its own. TSAN_TESTS="-n 3 --dist loadfile ." is the whole suite, an hour and a half on two cores;
-# tests that compile or count instructions say nothing there.
+# a quarter of an hour once). What it finds is in build-tsan/reports; races of ours fail the run. unit_allocations has
+# an allocator of its own. TSAN_TESTS="-n 3 --dist loadfile ." is the whole suite, but for what tests/instrumented.txt
+# lists, an hour and a half on two cores.
 TSAN = build-tsan/ffmpeg
 TSAN_UNITS = $(filter-out $(BUILD)/unit_allocations $(BUILD)/unit_filter_gpu $(BUILD)/unit_gpu_times,$(UNITS))
 TSAN_TESTS ?= test_live.py test_outputs.py test_jobs.py test_library.py test_tees.py
@@ -47,10 +47,11 @@ test-tsan: setup-test
 	    CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=thread" \
 	    LDFLAGS="-fsanitize=thread -Wl,-rpath,$(CURDIR)/$(TSAN)/lib" test-tsan-run
 test-tsan-run: all $(TSAN_UNITS)
-	@PYTHON=$(PYTHON) BUILD=$(BUILD) sh tests/tsan/run.sh "$(TSAN_UNITS)" "$(TSAN_TESTS)"
+	@PYTHON=$(PYTHON) BUILD=$(BUILD) sh tests/instrumented.sh tsan "$(TSAN_UNITS)" "$(TSAN_TESTS)"
 .PHONY: test-tsan test-tsan-run
 
-# Memory that nobody has written: units, and VALGRIND_TESTS="test_cli.py test_outputs.py", under valgrind's memcheck.
+# Memory that nobody has written: units, and VALGRIND_TESTS="test_cli.py test_outputs.py", under valgrind's memcheck. The
+# whole suite, VALGRIND_TESTS="-n 3 --dist loadfile .", takes two cores most of a day.
 # Left out are units of a GPU, and those of which memcheck is wrong: unit_raw shortens a file that is mapped, whose pages it
 # then takes for nobody's; swscale's last samples of a row go into unit_preview's counts; unit_fft compares with long
 # doubles, which have 64 bits there.
@@ -59,7 +60,7 @@ VALGRIND_TESTS ?=
 test-valgrind: setup-test
 	$(CAMPAIGN) BUILD=build-valgrind test-valgrind-run
 test-valgrind-run: all $(VALGRIND_UNITS)
-	@PYTHON=$(PYTHON) BUILD=$(BUILD) sh tests/valgrind/run.sh "$(VALGRIND_UNITS)" "$(VALGRIND_TESTS)"
+	@PYTHON=$(PYTHON) BUILD=$(BUILD) sh tests/instrumented.sh valgrind "$(VALGRIND_UNITS)" "$(VALGRIND_TESTS)"
 .PHONY: test-valgrind test-valgrind-run
 
 # Time: a live source for three hours with all that can happen to it, and 20,000 jobs of all kinds in one process.

@@ -16,6 +16,9 @@ import tools
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# How many times as long programs may take under what looks over their shoulder.
+PATIENCE = {"asan": 3, "tsan": 10, "valgrind": 40}.get(tools.instrument(), 1)
+
 
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true",
@@ -31,22 +34,39 @@ def pytest_report_header():
             f"real media: {tools.media_folder() or 'none, generated clips only'}"]
 
 
-def skipped_with_asan():
-    """Names of tests and files, and why a build with AddressSanitizer skips them."""
-    reasons, reason = {}, None
-    for line in (Path(__file__).parent / "asan" / "skipped.txt").read_text().splitlines():
+def skipped(instrument):
+    """Names of tests and files, and why they are skipped where the program runs under this."""
+    reasons, reason, counts = {}, None, False
+    for line in (Path(__file__).parent / "instrumented.txt").read_text().splitlines():
         if line.startswith(" "):
-            reasons[line.strip()] = reason
+            reasons.update({line.strip(): reason} if counts else {})
         elif line and not line.startswith("#"):
-            reason = line
+            words, _, reason = line.rpartition(": ")
+            counts = not words or instrument in words.split()
     return reasons
 
 
 def pytest_collection_modifyitems(items):
-    for name, reason in skipped_with_asan().items() if tools.has_asan() else ():
+    for name, reason in skipped(tools.instrument()).items() if tools.instrument() else ():
         named = [item for item in items if name in (item.originalname, item.path.name)]
         for item in named:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def wait_longer(name, factor):
+    """Let what waits for a process wait longer, by this name in Popen."""
+    wait = getattr(subprocess.Popen, name)
+
+    @functools.wraps(wait)
+    def waits(self, *arguments, timeout=None, **more):
+        if name == "wait" and arguments:
+            timeout, *arguments = arguments
+        return wait(self, *arguments, timeout=timeout and timeout * factor, **more)
+    setattr(subprocess.Popen, name, waits)
+
+
+for method in ("wait", "communicate") if PATIENCE != 1 else ():
+    wait_longer(method, PATIENCE)
 
 
 @pytest.fixture

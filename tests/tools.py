@@ -20,9 +20,16 @@ SLUICE = os.path.abspath(os.environ.get("SLUICE", ROOT / "build" / "sluice"))
 
 
 @functools.cache
+def instrument():
+    """What looks over the program's shoulder, by a word that such a program has in it: asan, tsan, valgrind or None."""
+    program = Path(SLUICE).read_bytes()
+    words = {"asan": b"__asan_init", "tsan": b"__tsan_init", "valgrind": b"exec valgrind"}
+    return next((name for name, word in words.items() if word in program), None)
+
+
 def has_asan():
     """Whether the program under test was made with AddressSanitizer."""
-    return b"__asan_init" in Path(SLUICE).read_bytes()
+    return instrument() == "asan"
 
 
 def needs_plain_archive():
