@@ -45,7 +45,7 @@ test-tsan: setup-test
 	sh tests/tsan/ffmpeg.sh $(TSAN)
 	+PKG_CONFIG_PATH=$(CURDIR)/$(TSAN)/lib/pkgconfig $(MAKE) --no-print-directory $(PARALLEL) CUDA=no HARDEN= BUILD=build-tsan \
 	    CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=thread" \
-	    LDFLAGS="-fsanitize=thread -Wl,-rpath,$(CURDIR)/$(TSAN)/lib" test-tsan-run
+	    LDFLAGS="-fsanitize=thread -Wl,--disable-new-dtags,-rpath,$(CURDIR)/$(TSAN)/lib" test-tsan-run
 test-tsan-run: all $(TSAN_UNITS)
 	@PYTHON=$(PYTHON) BUILD=$(BUILD) sh tests/instrumented.sh tsan "$(TSAN_UNITS)" "$(TSAN_TESTS)"
 .PHONY: test-tsan test-tsan-run
