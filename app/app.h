@@ -196,11 +196,11 @@ bool journal_close(struct settings *settings);
 bool journal_read(struct settings *settings);
 void journal_changed(void *settings, int64_t pts_us, const char *chain);
 
-// Open the control page, settings->page, if `address` is not NULL. -1: go on; else the exit code, after
-// a sentence. Signals are blocked by then. show_stop() closes it.
+// Open the control page, settings->page, if `address` is not NULL. A failure was told. Signals are blocked by
+// then. show_stop() closes it.
 //
 // show_tell() prints where the page is on `to`, flushed; nothing without a page, or once it was told.
-int show_start(struct settings *settings, const char *address);
+enum sluice_status show_start(struct settings *settings, const char *address);
 void show_tell(struct settings *settings, FILE *to);
 void show_stop(struct settings *settings);
 

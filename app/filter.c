@@ -152,12 +152,16 @@ static int run_whole(struct settings *settings, struct watcher **watcher)
 int filter_command(struct settings *settings)
 {
     struct watcher *watcher = watcher_start(settings->config.part > 0);
-    int code = watcher ? show_start(settings, settings->page_address) : EXIT_OTHER;
-    if (code < 0 && !journal_open(settings))
-        code = EXIT_OUTPUT;
-    if (code < 0 && !show_opens_first(settings))
+    enum sluice_status status =
+        watcher ? show_start(settings, settings->page_address) : SLUICE_STATUS_FAILED;
+    if (!status && !journal_open(settings))
+        status = SLUICE_STATUS_OUTPUT;
+    int code = exit_code_of(status);
+    if (status && settings->json) // an earlier run's must not speak for this one
+        write_json(settings, NULL, status, code);
+    if (!status && !show_opens_first(settings))
         show_tell(settings, stderr);
-    if (code < 0)
+    if (!status)
         code = settings->jobs ? run_jobs(settings, &watcher) : run_whole(settings, &watcher);
     if (code == BEGIN_AGAIN) {
         settings->config.repeatable = true;

@@ -307,8 +307,9 @@ int serve_command(struct settings *settings)
     struct serve serve = {.settings = settings, .watcher = watcher_start(true)};
     const char *address = settings->listen ? settings->listen : "127.0.0.1:8080";
     int code = serve.watcher ? check_input(&serve) : EXIT_OTHER;
-    if (code < 0)
-        code = show_start(settings, address);
+    enum sluice_status status = code < 0 ? show_start(settings, address) : SLUICE_STATUS_OK;
+    if (status)
+        code = exit_code_of(status);
     if (code < 0 && !journal_open(settings))
         code = EXIT_OUTPUT;
     if (code < 0) {

@@ -11,10 +11,10 @@ static void log_page(void *settings, enum log_level level, const char *sentence)
     terminal_log(settings, (enum sluice_log_level)level, sentence);
 }
 
-int show_start(struct settings *settings, const char *address)
+enum sluice_status show_start(struct settings *settings, const char *address)
 {
     if (!address)
-        return -1;
+        return SLUICE_STATUS_OK;
     settings->page_log = (struct log){log_page, settings};
     const struct page_request request = {
         .listen = address,
@@ -34,7 +34,7 @@ int show_start(struct settings *settings, const char *address)
     enum status status = page_create(&request, &settings->page_log, &settings->page);
     if (status == STATUS_MEMORY)
         show_log(settings, SLUICE_LOG_ERROR, "out of memory");
-    return status ? exit_code_of((enum sluice_status)status) : -1;
+    return (enum sluice_status)status;
 }
 
 void show_tell(struct settings *settings, FILE *to)

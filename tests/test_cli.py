@@ -1444,10 +1444,16 @@ def test_json_is_text_whatever_the_name(run, tmp_path, clips):
 
 def test_json_of_an_earlier_run_does_not_speak_for_a_failed_one(run, tmp_path, clips):
     assert run("-q", clips["plain.mp4"], "out.mkv", "--json", "out.json").code == 0
-    for arguments in (["missing.mp4", "new.mkv"], [clips["sound.wav"], "new.mkv"],
-                      [clips["plain.mp4"], "no/such/folder.mkv"]):
-        code = run("-q", "-y", *arguments, "--json", "out.json").code
-        assert code != 0 and tools.load(tmp_path / "out.json")["exit"] == code
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        page = "%s:%d" % taken.getsockname()
+        for arguments in (["missing.mp4", "new.mkv"], [clips["sound.wav"], "new.mkv"],
+                          [clips["plain.mp4"], "no/such/folder.mkv"], [clips["plain.mp4"], "new.mkv", "--page", page],
+                          [clips["plain.mp4"], "new.mkv", "--journal", "no/such/journal"]):
+            code = run("-q", "-y", *arguments, "--json", "out.json").code
+            told = tools.load(tmp_path / "out.json")
+            assert code != 0 and told["exit"] == code and told["error"], arguments
 
 
 def test_json_that_cannot_be_written_is_an_output_error(run, clips):
