@@ -16,7 +16,7 @@ enum { BLOCKS_ENOUGH = 640 };
 
 static struct reals take_plane(struct layout *layout, int columns, int rows)
 {
-    struct reals plane = {layout->floats, up(columns, 64), rows};
+    struct reals plane = {layout->floats, up(columns, PLACE), rows};
     layout->floats += (size_t)plane.stride * (size_t)rows;
     return plane;
 }
@@ -49,7 +49,7 @@ static void lay_out_level(struct layout *layout, const struct wavelet_grid *grid
     level->cells.place += aside;
     if (!number) {
         layout->floats += VEC4;
-        layout->floats = (layout->floats + 63) / 64 * 64;
+        layout->floats = (layout->floats + PLACE - 1) / PLACE * PLACE;
         return;
     }
     level->inner = from->x.inner;
@@ -115,8 +115,9 @@ static void lay_out_results(struct layout *layout, const struct op_wavelet *op)
     layout->winner =
         take_plane(layout, up(layout->width, WIDE), op->show == WAVELET_SHOW_SCALE ? rows : 0);
     layout->energy = layout->floats;
+    layout->spline_sums = layout->spline_blocks * (SPLINE_COLUMNS / WARP);
     layout->floats +=
-        2 * (size_t)(layout->direct_blocks + layout->spline_blocks) * (size_t)layout->filters;
+        2 * (size_t)(layout->direct_blocks + layout->spline_sums) * (size_t)layout->filters;
 }
 
 static void lay_out(struct layout *layout, const struct op *op, int width, int height)
@@ -134,6 +135,7 @@ static void lay_out(struct layout *layout, const struct op *op, int width, int h
     layout->level_table = take_table(layout, sizeof layout->level);
     layout->filter_table = take_table(layout, sizeof layout->filter);
     layout->order_table = take_table(layout, sizeof layout->order);
+    layout->band_table = take_table(layout, (size_t)layout->coarse * sizeof(struct band));
     layout->line_table = take_table(layout, (size_t)layout->lines * sizeof(struct line));
     layout->tile_table = take_table(layout, (size_t)layout->tiles * sizeof(struct tile));
     layout->row_table = take_table(layout, (size_t)layout->rows * sizeof(struct tile));
@@ -191,6 +193,16 @@ static void put_tiles(const struct layout *layout, uint8_t *to)
         for (int y = 0; y < level->rows; y += TILE_ROWS)
             for (int x = 0; x < level->columns; x += layout->tile_columns)
                 *tile++ = {k, x, y};
+    }
+}
+
+static void put_bands(const struct layout *layout, uint8_t *to)
+{
+    struct band *band = (struct band *)(to + layout->band_table);
+    for (int n = layout->direct; n < layout->filters; n++) {
+        const struct filter *filter = &layout->filter[layout->order[n]];
+        *band++ = {layout->order[n], filter->level, (unsigned)(filter->values.place / PLACE),
+                   filter->step};
     }
 }
 
@@ -260,6 +272,7 @@ static size_t put_tables(const struct op *op, int width, int height, void *to)
         put_rows(layout, (uint8_t *)to);
         put_tiles(layout, (uint8_t *)to);
         put_taps(layout, grid, (uint8_t *)to);
+        put_bands(layout, (uint8_t *)to);
         memcpy((uint8_t *)to + layout->level_table, layout->level, sizeof layout->level);
         memcpy((uint8_t *)to + layout->filter_table, layout->filter, sizeof layout->filter);
         memcpy((uint8_t *)to + layout->order_table, layout->order, sizeof layout->order);
@@ -277,6 +290,18 @@ static size_t wavelet_scratch(const struct op_use *use)
 }
 
 // ---- a frame ----
+
+// All scales that have a grid, or the first of all alone, if it is one of them.
+static void choose_bands(struct wavelet *w, const struct layout *layout, const struct band *band)
+{
+    w->band = band;
+    w->bands = w->limit == 1 ? 0 : layout->coarse;
+    for (int n = 0; n < layout->coarse; n++)
+        if (w->limit == 1 && layout->order[layout->direct + n] == 0) {
+            w->band = band + n;
+            w->bands = 1;
+        }
+}
 
 static struct wavelet kernel_arguments(const struct full_frame *frame, const struct layout *layout)
 {
@@ -301,6 +326,7 @@ static struct wavelet kernel_arguments(const struct full_frame *frame, const str
     w.lines = layout->lines;
     w.shared_lines = layout->shared_lines;
     w.limit = one && !frame->analysis_is_wanted ? 1 : layout->filters;
+    choose_bands(&w, layout, (const struct band *)(tables + layout->band_table));
     w.direct_radius = layout->direct_radius;
     w.coarse_radius = layout->coarse_radius;
     w.shown = layout->shown;

@@ -9,8 +9,8 @@
 //   wavelet_bands.cu
 //     values     of the scales that have a grid
 //     direct     W of the scales that have none, and what is shown of them
-//     splines    W of those that have one, and what is shown of all
-//     energies   of what blocks summed up
+//     splines    W of those that have one, each warp by itself, and what is shown of all
+//     energies   of what blocks and warps summed up
 //   wavelet.cu
 //     where all of it lies, and tables
 //
@@ -79,11 +79,11 @@ struct layout {
     int lines, shared_lines; // the first of them are made by warps together
     int tiles, rows;
     struct reals shown, winner; // what `direct` leaves for `splines`
-    size_t energy;              // of each block of `direct`, then of `splines`: 64 bits per scale
-    int direct_blocks, spline_blocks;
+    size_t energy; // per scale, of each block of `direct`, then of each warp of `splines`: 64 bits
+    int direct_blocks, spline_blocks, spline_sums;
     int direct_columns, tile_columns; // a block's, `direct` and `values`
-    size_t level_table, filter_table, order_table, line_table, tile_table, row_table, cell_table,
-        tap_table;
+    size_t level_table, filter_table, order_table, band_table, line_table, tile_table, row_table,
+        cell_table, tap_table;
     size_t bytes, floats;
 };
 
@@ -97,6 +97,15 @@ struct tile {
     int number, x, y;
 };
 
+// What `splines` needs to know of a scale that has a grid, a vector: its values lie at PLACE times
+// `place` in scratch memory.
+struct alignas(16) band {
+    int scale, level;
+    unsigned place;
+    float step;
+};
+enum { PLACE = 64 };
+
 // Arguments of all kernels.
 struct wavelet {
     const struct level *level;
@@ -105,6 +114,8 @@ struct wavelet {
     const struct line *line;
     const struct tile *tile, *row;
     const struct wavelet_cell *cell;
+    const struct band *band; // those that are wanted, by their levels
+    int bands;
     const float *tap;
     float *scratch;
     int width, height, filters, levels, lines, shared_lines;

@@ -92,22 +92,27 @@ static __device__ inline void add_energy(unsigned long long *energy, float value
     asm("mad.wide.s32 %0, %1, %1, %0;" : "+l"(*energy) : "r"(steps));
 }
 
-// The sum of all threads' for a scale, by the first.
-static __device__ inline void block_energy(const struct wavelet *w, unsigned long long *energy,
-                                           int block, int scale, unsigned long long sum,
-                                           unsigned long long *shared)
+// The sum of all threads' of a block, which the first gets.
+static __device__ inline unsigned long long block_sum(unsigned long long sum,
+                                                      unsigned long long shared[WARPS])
 {
-    int warps = blockDim.x / WARP;
     sum = warp_sum(sum);
     __syncthreads();
     if (threadIdx.x % WARP == 0)
         shared[threadIdx.x / WARP] = sum;
     __syncthreads();
-    if (threadIdx.x)
-        return;
-    for (int k = 1; k < warps; k++)
+    for (int k = 1; k < WARPS && threadIdx.x == 0; k++)
         sum += shared[k];
-    energy[(size_t)block * w->filters + scale] = sum;
+    return sum;
+}
+
+// The first thread leaves a block's sum for `energies`, those of a scale side by side.
+static __device__ inline void keep_energy(const struct wavelet *w, int scale,
+                                          unsigned long long sum)
+{
+    int blocks = gridDim.x * gridDim.y, block = blockIdx.y * gridDim.x + blockIdx.x;
+    if (threadIdx.x == 0)
+        w->energy[(size_t)scale * blocks + block] = sum;
 }
 
 // A block makes a tile of the picture, all scales without a grid one after another, and keeps what
@@ -155,7 +160,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
                 keep_vec4(&w, scale, first_x + column, first_y + row, four);
             });
         if (WANTED != ANALYSIS_NONE)
-            block_energy(&w, w.energy, blockIdx.y * gridDim.x + blockIdx.x, scale, energy, partial);
+            keep_energy(&w, scale, block_sum(energy, partial));
     }
     shared_tile<COLUMNS> tile = tile_of<COLUMNS>(memory, w.direct_radius, w.direct_radius);
     tile_transpose(&tile, shown, [&](int row, int column, float4 four) {
@@ -196,55 +201,51 @@ template <int SHOW, int WANTED> struct column {
 
 // ---- values in shared memory ----
 
-// The values that a block's W of one scale are made of, D = 2^LOG or, if LOG is 6, any larger one,
-// in shared memory: two copies of each row, the second without the first value, so that six values
-// from anywhere on are three aligned pairs of one copy. Copies lie 16 banks apart: a warp that
-// starts at up to 16 places meets no bank twice. Threads move vectors of VECTOR values.
+// The values that a warp's W of one scale are made of, D = 2^LOG or, if LOG is 6, any larger one,
+// in shared memory of its own, so that no warp waits for another: two copies of them, the second
+// without the first value, so that six values from anywhere on are three aligned pairs of one copy.
+// Copies lie 16 banks apart: a warp that starts at up to 16 places meets no bank twice. Rows begin
+// at a vector, up to BEFORE values before the warp's first.
 template <int LOG> struct staged {
     static constexpr int DECIMATE = LOG;
-    static constexpr int VECTOR = LOG <= 5 ? VEC4 : 1;
-    static constexpr int COLUMNS = (SPLINE_COLUMNS >> LOG) + WAVELET_SPLINE - 1;
+    static constexpr int FIRSTS = LOG <= 5 ? WARP >> LOG : 1; // places where a lane's six begin
+    static constexpr int BEFORE = FIRSTS >= VEC4 ? 0 : VEC4 - FIRSTS;
+    static constexpr int COLUMNS = BEFORE + FIRSTS + WAVELET_SPLINE - 1;
+    static constexpr int VECTORS = (COLUMNS + VEC4 - 1) / VEC4; // a row's
     static constexpr int ROWS =
         (SPLINE_ROWS > 1 << LOG ? SPLINE_ROWS >> LOG : 1) + WAVELET_SPLINE - 1;
-    static constexpr int VECTORS = (COLUMNS + VECTOR - 1) / VECTOR; // a row's
-    static constexpr int COPY = (COLUMNS + WARP / 2 + WARP - 1) / WARP * WARP - WARP / 2;
-    static constexpr int STRIDE = 2 * COPY;
-    static constexpr int HELD = (ROWS * VECTORS + SPLINE_COLUMNS - 1) / SPLINE_COLUMNS;
+    static constexpr int STRIDE = VECTORS * VEC4;
+    static constexpr int COPY = (ROWS * STRIDE + WARP / 2 + WARP - 1) / WARP * WARP - WARP / 2;
+    static constexpr int HELD = (ROWS * VECTORS + WARP - 1) / WARP; // vectors of a lane
 };
 enum {
-    STAGED = staged<1>::ROWS * staged<1>::STRIDE, // floats, the most of all D
-    HELD = staged<1>::HELD,                       // vectors of a thread
+    STAGED = staged<1>::COPY + staged<1>::ROWS * staged<1>::STRIDE, // floats, the most of all D
+    HELD = staged<1>::HELD,
 };
-static_assert(SPLINE_COLUMNS >> 5 == VEC4, "a block's first value lies at a multiple of four");
+static_assert(STAGED % VEC4 == 0, "vectors");
 
-// Where the values are that a thread fetches, from the block's first on.
+// Where the values are that a lane fetches, from the warp's first on.
 template <int LOG> static __device__ inline void places_of(int stride, unsigned places[HELD])
 {
     typedef staged<LOG> tile;
 #pragma unroll
     for (int k = 0; k < tile::HELD; k++) {
-        int item = k * SPLINE_COLUMNS + (int)threadIdx.x, row = item / tile::VECTORS;
-        places[k] = row * stride + (item - row * tile::VECTORS) * tile::VECTOR;
+        int item = k * WARP + (int)threadIdx.x % WARP, row = item / tile::VECTORS;
+        places[k] = row * stride + (item - row * tile::VECTORS) * VEC4;
     }
 }
 
-// Fetch values, the first of the block's of which is at `from`.
+// Fetch values, the first of the warp's of which is at `from`.
 template <int LOG>
 static __device__ inline void fetch_values(const float *from, const unsigned places[HELD],
                                            float4 held[HELD])
 {
     typedef staged<LOG> tile;
 #pragma unroll
-    for (int k = 0; k < tile::HELD; k++) {
-        const float *value = from + places[k];
-        if ((k + 1) * SPLINE_COLUMNS > tile::ROWS * tile::VECTORS &&
-            k * SPLINE_COLUMNS + (int)threadIdx.x >= tile::ROWS * tile::VECTORS)
-            break;
-        if (tile::VECTOR == VEC4)
-            held[k] = __ldg((const float4 *)value);
-        else
-            held[k].x = __ldg(value);
-    }
+    for (int k = 0; k < tile::HELD; k++)
+        if ((k + 1) * WARP <= tile::ROWS * tile::VECTORS ||
+            k * WARP + (int)threadIdx.x % WARP < tile::ROWS * tile::VECTORS)
+            held[k] = __ldg((const float4 *)(from + places[k]));
 }
 
 // And put them into shared memory.
@@ -253,20 +254,15 @@ template <int LOG> static __device__ inline void stage_values(const float4 held[
     typedef staged<LOG> tile;
 #pragma unroll
     for (int k = 0; k < tile::HELD; k++) {
-        int item = k * SPLINE_COLUMNS + (int)threadIdx.x, row = item / tile::VECTORS;
-        int column = (item - row * tile::VECTORS) * tile::VECTOR;
-        float *first = to + row * tile::STRIDE + column, *second = first + tile::COPY;
-        if (row >= tile::ROWS)
+        int item = k * WARP + (int)threadIdx.x % WARP;
+        float *first = to + item * VEC4, *second = first + tile::COPY;
+        if (item >= tile::ROWS * tile::VECTORS)
             break;
-        if (column)
-            second[-1] = held[k].x;
-        if (tile::VECTOR == VEC4) {
-            *(float4 *)first = held[k];
-            *(float2 *)second = make_float2(held[k].y, held[k].z);
-            second[2] = held[k].w;
-        } else {
-            first[0] = held[k].x;
-        }
+        *(float4 *)first = held[k];
+        if (item)
+            second[-1] = held[k].x; // behind the row before, which nobody reads, or in its place
+        *(float2 *)second = make_float2(held[k].y, held[k].z);
+        second[2] = held[k].w;
     }
 }
 
@@ -424,61 +420,69 @@ static constexpr int blocks_of_splines(int show, int wanted)
     return is_light ? LIGHT_BLOCKS : HEAVY_BLOCKS;
 }
 
-// The next scale that has a grid and is wanted, from place n of the order on: -1 is none.
-static __device__ inline int next_scale(const struct wavelet *w, int *n)
+static __device__ inline struct band band_of(const struct wavelet *w, int n)
 {
-    while (*n < w->filters) {
-        int scale = w->order[(*n)++];
-        if (scale < w->limit)
-            return scale;
-    }
-    return -1;
+    int4 four = __ldg((const int4 *)(w->band + min(n, w->bands - 1)));
+    return {four.x, four.y, (unsigned)four.z, __int_as_float(four.w)};
 }
 
-// W of the scales of a level, D = 2^LOG or, if LOG is 6, any larger one, from `scale` on. While the
-// block makes one, values of the next are fetched; they pass through shared memory, as each is read
-// by many threads. Returns the first scale of the next level.
+// The same as keep_energy(), of a warp.
+static __device__ inline void keep_spline_energy(const struct wavelet *w, int scale,
+                                                 unsigned long long sum)
+{
+    constexpr int warps = SPLINE_COLUMNS / WARP;
+    int blocks = gridDim.x * gridDim.y, block = blockIdx.y * gridDim.x + blockIdx.x;
+    if (threadIdx.x % WARP == 0)
+        w->spline_energy[((size_t)scale * blocks + block) * warps + threadIdx.x / WARP] = sum;
+}
+
+// W of the scales of a level, D = 2^LOG or, if LOG is 6, any larger one, from band n on, which is
+// `next`. While the warp makes one, values of the next are fetched; they pass through shared
+// memory, as each is read by many lanes. What is known of a band is fetched two of them ahead, so
+// that nothing waits for it. Leaves the first band of the next level.
 template <int LOG, int SHOW, int WANTED>
-static __device__ inline int spline_level(const struct wavelet *w, int scale, int *place, int *turn,
-                                          float *memory, unsigned long long *partial,
-                                          struct column<SHOW, WANTED> *column)
+static __device__ inline void spline_level(const struct wavelet *w, int *n, struct band *next,
+                                           int *turn, float *memory,
+                                           struct column<SHOW, WANTED> *column)
 {
     typedef staged<LOG> tile;
-    const struct filter *filter = &w->filter[scale];
-    int level = filter->level, log = LOG <= 5 ? LOG : filter->decimate, phases = (1 << log) - 1;
-    int stride = filter->values.stride, period = filter->period, start = threadIdx.x >> log;
+    const struct filter *filter = &w->filter[next->scale];
+    int level = next->level, log = LOG <= 5 ? LOG : filter->decimate, phases = (1 << log) - 1;
+    int stride = filter->values.stride, period = filter->period;
+    int first = (column->x & -WARP) >> log & -VEC4, start = (column->x >> log) - first;
     const float *table = w->tap + filter->spline;
-    const float *values = w->scratch + (size_t)(blockIdx.y * SPLINE_ROWS >> log) * stride +
-                          (blockIdx.x * SPLINE_COLUMNS >> log);
+    const float *values = w->scratch + (size_t)(column->y >> log) * stride + first;
     unsigned places[HELD];
     float4 held[HELD];
     float weight[WAVELET_SPLINE];
     places_of<LOG>(stride, places);
-    fetch_values<LOG>(values + filter->values.place, places, held);
-    for (int n = 0; n < WAVELET_SPLINE; n++)
-        weight[n] = __ldg(table + n * period + (column->x & phases));
+    fetch_values<LOG>(values + (size_t)next->place * PLACE, places, held);
+#pragma unroll
+    for (int k = 0; k < WAVELET_SPLINE; k++)
+        weight[k] = __ldg(table + k * period + (column->x & phases));
+    struct band then = band_of(w, *n + 1);
     for (bool more = true; more; *turn ^= 1) {
         float *staging = memory + *turn * STAGED;
         const float *from = staging + (start & ~1) + (start & 1) * tile::COPY;
         stage_values<LOG>(held, staging);
-        __syncthreads();
-        int own = scale;
+        __syncwarp();
+        int own = next->scale;
         column->energy = 0;
-        column->step = w->filter[own].step;
-        scale = next_scale(w, place);
-        more = scale >= 0 && w->filter[scale].level == level;
+        column->step = next->step;
+        ++*n;
+        *next = then;
+        more = *n < w->bands && next->level == level;
         if (more)
-            fetch_values<LOG>(values + w->filter[scale].values.place, places, held);
+            fetch_values<LOG>(values + (size_t)next->place * PLACE, places, held);
+        then = band_of(w, *n + 1);
         auto take = [&](int row, float value) { column->take(w, own, row, value); };
         if constexpr (LOG <= 5)
             spline_column<LOG>(from, weight, take);
         else
             spline_column_large<LOG>(table + (column->y & phases), period, from, weight, take);
         if (WANTED != ANALYSIS_NONE)
-            block_energy(w, w->spline_energy, blockIdx.y * gridDim.x + blockIdx.x, own,
-                         column->energy, partial);
+            keep_spline_energy(w, own, warp_sum(column->energy));
     }
-    return scale;
 }
 
 // A thread makes a column of 32 rows, so that what it reads of a scale it reads once, and keeps
@@ -487,12 +491,11 @@ template <enum wavelet_show SHOW, enum wanted WANTED>
 static __global__ void __launch_bounds__(SPLINE_COLUMNS, blocks_of_splines(SHOW, WANTED))
     splines(const __grid_constant__ struct wavelet w)
 {
-    __shared__ __align__(16) float memory[2][STAGED];
-    __shared__ unsigned long long partial[SPLINE_COLUMNS / WARP];
+    __shared__ __align__(16) float memory[SPLINE_COLUMNS / WARP][2][STAGED];
     struct column<SHOW, WANTED> column;
     int x = column.x = blockIdx.x * SPLINE_COLUMNS + threadIdx.x;
     int y = column.y = blockIdx.y * SPLINE_ROWS;
-    int place = w.level->scales, scale = next_scale(&w, &place), turn = 0;
+    int n = 0, turn = 0;
     column.is_there = x < w.width;
     if (w.level->scales) {
 #pragma unroll
@@ -507,11 +510,14 @@ static __global__ void __launch_bounds__(SPLINE_COLUMNS, blocks_of_splines(SHOW,
         for (int k = 0; k < SPLINE_ROWS; k++)
             column.shown[k] = column.winner[SHOW == WAVELET_SHOW_SCALE ? k : 0] = 0;
     }
-    while (scale >= 0)
-        for_decimate(w.filter[scale].decimate, [&](auto tile) {
-            scale = spline_level<decltype(tile)::DECIMATE>(&w, scale, &place, &turn, memory[0],
-                                                           partial, &column);
-        });
+    if (w.bands) {
+        struct band next = band_of(&w, 0);
+        while (n < w.bands)
+            for_decimate(w.filter[next.scale].decimate, [&](auto tile) {
+                spline_level<decltype(tile)::DECIMATE>(&w, &n, &next, &turn,
+                                                       memory[threadIdx.x / WARP][0], &column);
+            });
+    }
     if (!column.is_there || !w.to)
         return;
 #pragma unroll
@@ -524,22 +530,22 @@ static __global__ void __launch_bounds__(SPLINE_COLUMNS, blocks_of_splines(SHOW,
 
 // A block adds up one scale's sums, each thread every 256th.
 static __global__ void __launch_bounds__(THREADS)
-    energies(const __grid_constant__ struct wavelet w, int direct_blocks, int spline_blocks)
+    energies(const __grid_constant__ struct wavelet w, int direct_blocks, int spline_sums)
 {
-    __shared__ unsigned long long partial[THREADS];
+    __shared__ unsigned long long partial[WARPS];
     int scale = blockIdx.x;
     const struct filter *filter = &w.filter[scale];
+    int sums = filter->level ? spline_sums : direct_blocks;
     const unsigned long long *from = filter->level ? w.spline_energy : w.energy;
     unsigned long long sum = 0;
-    for (int k = threadIdx.x; k < (filter->level ? spline_blocks : direct_blocks); k += THREADS)
-        sum += from[(size_t)k * w.filters + scale];
-    partial[threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.x)
-        return;
-    for (int k = 1; k < THREADS; k++)
-        sum += partial[k];
-    w.analysis[scale] = (double)sum / filter->step / filter->step / ((double)w.width * w.height);
+    from += (size_t)scale * sums;
+#pragma unroll 8
+    for (int k = threadIdx.x; k < sums; k += THREADS)
+        sum += __ldg(from + k);
+    sum = block_sum(sum, partial);
+    if (threadIdx.x == 0)
+        w.analysis[scale] =
+            (double)sum / filter->step / filter->step / ((double)w.width * w.height);
 }
 
 // ---- launchers ----
@@ -578,7 +584,7 @@ static cudaError_t make_results(const struct wavelet *w, const struct layout *la
             *w);
     if (WANTED != ANALYSIS_NONE)
         energies<<<(unsigned)w->filters, THREADS, 0, stream>>>(*w, layout->direct_blocks,
-                                                               layout->spline_blocks);
+                                                               layout->spline_sums);
     return cudaGetLastError();
 }
 
