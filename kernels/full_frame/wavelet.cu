@@ -157,6 +157,19 @@ static void put_cells(struct layout *layout, const struct wavelet_grid *grid, ui
     }
 }
 
+static struct line line_of(const struct layout *layout, const struct wavelet_grid *grid, int number,
+                           int first, int count)
+{
+    const struct level *level = &layout->level[number];
+    const struct wavelet_cell *cell = &grid->level[number].y.cell[first];
+    return {cell->first,
+            cell->count + ((count - 1) << level->decimate),
+            count > 1 ? level->together : cell->tap,
+            count,
+            level->lines.place + (size_t)first * (size_t)level->lines.stride,
+            level->lines.stride};
+}
+
 // Large cells first: they take longest.
 static void put_lines(const struct layout *layout, const struct wavelet_grid *grid, uint8_t *to)
 {
@@ -166,10 +179,10 @@ static void put_lines(const struct layout *layout, const struct wavelet_grid *gr
         int first = level->y.inner, inner = level->y.inners;
         for (int c = 0; c < level->y.cells; c++)
             if (!inner || c < first || c >= first + inner)
-                *line++ = {k, c, 1};
+                *line++ = line_of(layout, grid, k, c, 1);
         int step = cells_together(level->decimate);
         for (int c = 0; c < inner; c += step)
-            *line++ = {k, first + c, inner - c < step ? inner - c : step};
+            *line++ = line_of(layout, grid, k, first + c, inner - c < step ? inner - c : step);
     }
 }
 
@@ -268,10 +281,10 @@ static size_t put_tables(const struct op *op, int width, int height, void *to)
     }
     if (bytes && to) {
         put_cells(layout, grid, (uint8_t *)to);
-        put_lines(layout, grid, (uint8_t *)to);
         put_rows(layout, (uint8_t *)to);
         put_tiles(layout, (uint8_t *)to);
         put_taps(layout, grid, (uint8_t *)to);
+        put_lines(layout, grid, (uint8_t *)to);
         put_bands(layout, (uint8_t *)to);
         memcpy((uint8_t *)to + layout->level_table, layout->level, sizeof layout->level);
         memcpy((uint8_t *)to + layout->filter_table, layout->filter, sizeof layout->filter);

@@ -87,9 +87,14 @@ struct layout {
     size_t bytes, floats;
 };
 
-// Cells of a column that are made at a time: those that have their taps in common, or one.
-struct line {
-    int level, first, count;
+// Cells of a column that are made at a time: those that have their taps in common, or one. Two
+// vectors, so that a warp knows all of its work after one wait.
+struct alignas(16) line {
+    int row, rows; // of the picture: the first that has a tap, and how many do
+    int tap;       // place of the first row's
+    int count;     // of cells
+    size_t to;     // place of the first in scratch memory
+    int stride;    // from one to the next
 };
 
 // The work of a block: values of a filter, or cells of a level, and the first of them.

@@ -6,8 +6,8 @@ enum {
     OWN_LOG = 2,     // the largest whose cells across edges are so, too
     LINE_BLOCKS = 3, // a multiprocessor's
     CELL_BLOCKS = 4,
-    BYTES_AHEAD = 4, // rows that `lines` fetches ahead of use, of bytes
-    WORDS_AHEAD = 2, // and of other samples
+    WORDS_AHEAD = 2, // rows that `lines` fetches ahead of use, where they are no bytes
+    RING = 3,        // times eight rows of bytes: one is read, two are on their way
 };
 static_assert(1 << RUN_LOG == WAVELET_CHAINED_INSIDE && 1 << OWN_LOG == WAVELET_CHAINED, "as op.h");
 static_assert((int)WARP == (int)WAVELET_SHARES && (int)WARPS == (int)WAVELET_PARTS, "as op.h");
@@ -105,48 +105,124 @@ static __device__ inline void add_vec4(float4 *sum, float tap, float4 value)
     sum->w = __fmaf_rn(tap, value.w, sum->w);
 }
 
+static __device__ inline struct line line_at(const struct wavelet *w, int entry)
+{
+    const struct line *line = &w->line[entry];
+    int4 rows = __ldg((const int4 *)line);
+    ulonglong2 place = __ldg((const ulonglong2 *)line + 1);
+    return {rows.x, rows.y, rows.z, rows.w, place.x, (int)(unsigned)place.y};
+}
+
 static __device__ inline void add(float4 *sum, float4 value)
 {
     *sum = make_float4(sum->x + value.x, sum->y + value.y, sum->z + value.z, sum->w + value.w);
 }
 
-// Four neighbouring samples as they come, until they are wanted less black.
-template <typename T, bool WORDS> struct raw {
-    static constexpr int AHEAD = WORDS_AHEAD;
-    word<T> four;
+// Four bytes to shared memory, on their way until the thread waits for the group that it commits.
+static __device__ inline void copy_word_ahead(uint32_t *to, const uint8_t *from)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    asm volatile(
+        "cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+        "l"(from));
+#else
+    *to = __ldg((const uint32_t *)from);
+#endif
+}
 
-    __device__ inline void read(const struct wavelet *w, int y, int x)
+static __device__ inline void copies_commit(void)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Wait until all but the last group of copies are there.
+static __device__ inline void copies_wait_but_one(void)
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+#endif
+}
+
+enum { OWN_THREADS = 4 * WARP };
+
+// The rows of four neighbouring samples that a thread reads one after another, from row `begin` on,
+// which get() gives less black, eight after each fetch(). Those behind row `last` are that.
+template <typename T, bool WORDS> struct rows_ahead {
+    static constexpr int TAPS_AHEAD = WORDS; // rows; without words there are no registers for them
+    const struct wavelet *w;
+    int x, y, last;
+    word<T> next[WORDS_AHEAD];
+
+    __device__ inline rows_ahead(const struct wavelet *w, int x, int begin, int)
+        : w(w), x(x), y(begin), last(w->height - 1)
     {
-        four = read_word<T, WORDS>(w, y, x);
+#pragma unroll
+        for (int r = 0; r < WORDS_AHEAD; r++)
+            next[r] = read_word<T, WORDS>(w, min(begin + r, last), x);
     }
-    __device__ inline float4 get(const struct wavelet *w) const
+    __device__ inline void fetch()
     {
-        return word_less_black(w, four);
+        y += WARPS;
+    }
+    __device__ inline float4 get(int r)
+    {
+        float4 four = word_less_black(w, next[r % WORDS_AHEAD]);
+        next[r % WORDS_AHEAD] = read_word<T, WORDS>(w, min(y - WARPS + r + WORDS_AHEAD, last), x);
+        return four;
     }
 };
 
-// Bytes less an integer: as the lowest bits of 2^23, they are floats after one subtraction.
+// Bytes less an integer: as the lowest bits of 2^23, they are floats after one subtraction. They
+// come by way of shared memory, each thread's by themselves, as the compiler would put loads into
+// registers off until they are waited for.
 struct bytes;
-template <> struct raw<struct bytes, true> {
-    static constexpr int AHEAD = BYTES_AHEAD;
-    uint32_t four;
+template <> struct rows_ahead<struct bytes, true> {
+    static constexpr int TAPS_AHEAD = 1;
+    const uint8_t *first;
+    float zero;
+    int stride, y, end, last;
+    uint32_t *ring;
+    int slot; // that is read
 
-    __device__ inline void read(const struct wavelet *w, int y, int x)
+    __device__ inline rows_ahead(const struct wavelet *w, int x, int begin, int end)
+        : first(w->from + x), stride(w->from_stride), y(begin), end(end), last(w->height - 1),
+          slot(RING - 1)
     {
-        four = __ldg((const uint32_t *)(w->from + (ptrdiff_t)y * w->from_stride + x));
+        __shared__ uint32_t memory[RING][WARPS][OWN_THREADS];
+        ring = &memory[0][0][threadIdx.x];
+        zero = __uint_as_float(0x4b000000) + w->black;
+        send(0);
+        send(1);
     }
-    __device__ inline float4 get(const struct wavelet *w) const
+    __device__ inline void send(int to)
+    {
+        if (y < end)
+#pragma unroll
+            for (int r = 0; r < WARPS; r++)
+                copy_word_ahead(ring + (to * WARPS + r) * OWN_THREADS,
+                                first + (ptrdiff_t)min(y + r, last) * stride);
+        copies_commit();
+        y += WARPS;
+    }
+    __device__ inline void fetch()
+    {
+        copies_wait_but_one();
+        int free = slot; // read the last time
+        slot = slot == RING - 1 ? 0 : slot + 1;
+        send(free);
+    }
+    __device__ inline float4 get(int r)
     {
         const unsigned lift = 0x4b000000;
-        float zero = __uint_as_float(lift) + w->black;
+        uint32_t four = ring[(slot * WARPS + r) * OWN_THREADS];
         return make_float4(__uint_as_float(__byte_perm(four, lift, 0x7650)) - zero,
                            __uint_as_float(__byte_perm(four, lift, 0x7651)) - zero,
                            __uint_as_float(__byte_perm(four, lift, 0x7652)) - zero,
                            __uint_as_float(__byte_perm(four, lift, 0x7653)) - zero);
     }
 };
-
-enum { OWN_THREADS = 4 * WARP };
 
 // Sums of CELLS cells below each other over `count` rows from `first` on, in parts by y % 8:
 // tap(k, t) gives the taps of row first + k, zeros where that is before or behind these rows.
@@ -155,23 +231,23 @@ static __device__ inline void own_lines(const struct wavelet *w, int x, int firs
                                         float4 all[CELLS], Tap tap)
 {
     float4 sum[CELLS][WARPS] = {};
-    constexpr int AHEAD = raw<T, WORDS>::AHEAD;
-    raw<T, WORDS> next[AHEAD];
-    int begin = first & ~(WARPS - 1), end = first + count, last = w->height - 1;
-#pragma unroll
-    for (int r = 0; r < AHEAD; r++)
-        next[r].read(w, min(begin + r, last), x);
+    int begin = first & ~(WARPS - 1), end = first + count;
+    rows_ahead<T, WORDS> ahead(w, x, begin, end);
+    constexpr int AHEAD = rows_ahead<T, WORDS>::TAPS_AHEAD;
+    float t[AHEAD + 1][CELLS];
+    int k = begin - first;
+    if (AHEAD)
+        tap(k, t[0]);
 #pragma unroll 1
-    for (int y = begin; y < end; y += WARPS) {
+    for (int y = begin; y < end; y += WARPS, k += WARPS) {
+        ahead.fetch();
 #pragma unroll
         for (int r = 0; r < WARPS; r++) {
-            float t[CELLS];
-            tap(y + r - first, t);
-            float4 value = next[r % AHEAD].get(w);
-            next[r % AHEAD].read(w, min(y + r + AHEAD, last), x);
+            tap(k + r + AHEAD, t[(r + AHEAD) % (AHEAD + 1)]);
+            float4 value = ahead.get(r);
 #pragma unroll
             for (int c = 0; c < CELLS; c++)
-                add_vec4(&sum[c][r], t[c], value);
+                add_vec4(&sum[c][r], t[r % (AHEAD + 1)][c], value);
         }
     }
 #pragma unroll
@@ -194,14 +270,12 @@ static __global__ void __launch_bounds__(OWN_THREADS, LINE_BLOCKS)
     int x = (blockIdx.x * WARP + threadIdx.x % WARP) * VEC4;
     if (entry >= w.lines || x >= w.width)
         return;
-    struct line line = w.line[entry];
-    const struct level *level = &w.level[line.level];
-    struct wavelet_cell cell = w.cell[level->cell_y + line.first];
+    struct line line = line_at(&w, entry);
+    float *to = w.scratch + line.to + x;
     if (line.count > 1) {
         float4 all[OWN_CELLS];
-        const float4 *taps = (const float4 *)(w.tap + level->together);
-        own_lines<T, WORDS, OWN_CELLS>(&w, x, cell.first,
-                                       cell.count + ((line.count - 1) << level->decimate), all,
+        const float4 *taps = (const float4 *)(w.tap + line.tap);
+        own_lines<T, WORDS, OWN_CELLS>(&w, x, line.row, line.rows, all,
                                        [&](int k, float t[OWN_CELLS]) {
                                            float4 tap = __ldg(taps + k);
                                            t[0] = tap.x;
@@ -213,14 +287,14 @@ static __global__ void __launch_bounds__(OWN_THREADS, LINE_BLOCKS)
 #pragma unroll
         for (int c = 0; c < OWN_CELLS; c++)
             if (c < line.count)
-                *(float4 *)(plane_row(&w, level->lines, line.first + c) + x) = all[c];
+                *(float4 *)(to + (size_t)c * line.stride) = all[c];
     } else {
         float4 all[1];
-        const float *taps = w.tap + cell.tap;
-        own_lines<T, WORDS, 1>(&w, x, cell.first, cell.count, all, [&](int k, float t[1]) {
-            t[0] = (unsigned)k < (unsigned)cell.count ? __ldg(taps + k) : 0;
+        const float *taps = w.tap + line.tap;
+        own_lines<T, WORDS, 1>(&w, x, line.row, line.rows, all, [&](int k, float t[1]) {
+            t[0] = (unsigned)k < (unsigned)line.rows ? __ldg(taps + k) : 0;
         });
-        *(float4 *)(plane_row(&w, level->lines, line.first) + x) = all[0];
+        *(float4 *)to = all[0];
     }
 }
 
@@ -241,27 +315,24 @@ static __global__ void __launch_bounds__(THREADS, 3)
 {
     __shared__ float4 part[LINE_CELLS][THREADS];
     static_assert((int)LINE_CELLS == (int)WARPS, "a warp for each cell");
-    struct line line = w.line[blockIdx.y];
-    const struct level *level = &w.level[line.level];
+    struct line line = line_at(&w, blockIdx.y);
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int x = (blockIdx.x * WARP + lane) * VEC4;
     bool is_there = x < w.width;
-    struct wavelet_cell cell = w.cell[level->cell_y + line.first];
     float4 sum[LINE_CELLS] = {};
-    int first = (warp - cell.first) & (WARPS - 1); // its row is the warp's
+    int first = (warp - line.row) & (WARPS - 1); // its row is the warp's
     if (is_there && line.count > 1) {
-        const float4 *taps = (const float4 *)(w.tap + level->together);
-        int rows = cell.count + ((line.count - 1) << level->decimate);
+        const float4 *taps = (const float4 *)(w.tap + line.tap);
 #pragma unroll 4
-        for (int k = first; k < rows; k += WARPS) {
+        for (int k = first; k < line.rows; k += WARPS) {
             float4 tap[2] = {__ldg(taps + 2 * k), __ldg(taps + 2 * k + 1)};
-            add_cells(sum, tap, read_vec4<T, WORDS>(&w, cell.first + k, x));
+            add_cells(sum, tap, read_vec4<T, WORDS>(&w, line.row + k, x));
         }
     } else if (is_there) {
 #pragma unroll 4
-        for (int k = first; k < cell.count; k += WARPS)
-            add_vec4(&sum[0], __ldg(w.tap + cell.tap + k),
-                     read_vec4<T, WORDS>(&w, cell.first + k, x));
+        for (int k = first; k < line.rows; k += WARPS)
+            add_vec4(&sum[0], __ldg(w.tap + line.tap + k),
+                     read_vec4<T, WORDS>(&w, line.row + k, x));
     }
 #pragma unroll
     for (int c = 0; c < LINE_CELLS; c++)
@@ -273,7 +344,7 @@ static __global__ void __launch_bounds__(THREADS, 3)
     float4 all = {};
     for (int k = 0; k < WARPS; k++)
         add(&all, part[warp][k * WARP + lane]);
-    *(float4 *)(plane_row(&w, level->lines, line.first + warp) + x) = all;
+    *(float4 *)(w.scratch + line.to + (size_t)warp * line.stride + x) = all;
 }
 
 // ---- and by rows ----
