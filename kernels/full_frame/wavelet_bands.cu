@@ -17,14 +17,14 @@ static __global__ void __launch_bounds__(THREADS, 2)
     const struct filter *filter = &w.filter[at.number];
     const struct level *level = &w.level[filter->level];
     constexpr int ITEMS = shared_tile<COLUMNS>::ITEMS;
-    shared_tile<COLUMNS> tile = tile_of<COLUMNS>(memory, w.coarse_radius, filter->radius);
     if (at.number >= w.limit)
         return;
     int beside = level->margin - filter->radius;
+    const float *first = plane_row(&w, level->cells, at.y + beside) + at.x + beside;
+    shared_tile<COLUMNS> tile = tile_of<COLUMNS>(memory, w.coarse_radius, filter->radius, first);
     tile_taps(&w, filter, &tile);
     __syncthreads();
-    tile_columns(plane_row(&w, level->cells, at.y + beside) + at.x + beside, level->cells.stride,
-                 &tile);
+    tile_columns(first, level->cells.stride, &tile);
     __syncthreads();
     float value[ITEMS][STRIP];
 #pragma unroll
@@ -134,13 +134,14 @@ static __global__ void __launch_bounds__(THREADS, 2)
         if (scale >= w.limit)
             break;
         const struct filter *filter = &w.filter[scale];
-        shared_tile<COLUMNS> tile = tile_of<COLUMNS>(memory, w.direct_radius, filter->radius);
         int beside = level->margin - filter->radius;
+        const float *first = plane_row(&w, level->cells, first_y + beside) + first_x + beside;
+        shared_tile<COLUMNS> tile =
+            tile_of<COLUMNS>(memory, w.direct_radius, filter->radius, first);
         __syncthreads();
         tile_taps(&w, filter, &tile);
         __syncthreads();
-        tile_columns(plane_row(&w, level->cells, first_y + beside) + first_x + beside,
-                     level->cells.stride, &tile);
+        tile_columns(first, level->cells.stride, &tile);
         __syncthreads();
         unsigned long long energy = 0;
         float value[ITEMS][STRIP];
@@ -162,7 +163,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
         if (WANTED != ANALYSIS_NONE)
             keep_energy(&w, scale, block_sum(energy, partial));
     }
-    shared_tile<COLUMNS> tile = tile_of<COLUMNS>(memory, w.direct_radius, w.direct_radius);
+    shared_tile<COLUMNS> tile = tile_of<COLUMNS>(memory, w.direct_radius, w.direct_radius, NULL);
     tile_transpose(&tile, shown, [&](int row, int column, float4 four) {
         if (first_y + row < w.height)
             *(float4 *)(plane_row(&w, w.shown, first_y + row) + first_x + column) = four;

@@ -68,8 +68,7 @@ static __device__ inline void put_vec4(const struct wavelet *w, struct wavelet_c
         struct wavelet_cell cell = {};
         if (there)
             cell = w->cell[level->cell_x + x + i];
-        if (x + i >= 0)
-            to[i] = there && cell.count ? less_black(w, from[cell.first]) : 0;
+        to[i] = there && cell.count ? less_black(w, from[cell.first]) : 0;
     }
 }
 
