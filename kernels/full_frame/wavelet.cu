@@ -237,8 +237,55 @@ static void put_together(const struct wavelet_level *level, const float *tap, fl
     }
 }
 
+// Whether any of a warp's cells of a row has taps of its own, D being small enough for a lane each.
+static bool is_edge(const struct wavelet_level *level, int x)
+{
+    const struct wavelet_axis *axis = &level->x;
+    return level->decimate <= OWN_LOG && (x < axis->inner || x + WARP > axis->inner + axis->inners);
+}
+
+// The most taps of a warp's cells.
+static int taps_of_warp(const struct wavelet_axis *axis, int x)
+{
+    int most = 0;
+    for (int n = x; n < x + WARP && n < axis->cells; n++)
+        most = axis->cell[n].count > most ? axis->cell[n].count : most;
+    return most;
+}
+
+static size_t edges_of(const struct wavelet_level *level)
+{
+    size_t taps = 0;
+    for (int x = 0; x < level->x.cells; x += WARP)
+        if (is_edge(level, x))
+            taps += (size_t)WARP * (size_t)taps_of_warp(&level->x, x);
+    return taps;
+}
+
+// Taps of such cells, those of a warp's lanes side by side, as each lane's own would lie in another
+// line of the cache. `cell` is the table's, which learns where they are. Returns the place behind.
+static int put_edges(const struct wavelet_level *level, const float *tap, struct wavelet_cell *cell,
+                     float *to, int place)
+{
+    for (int x = 0; x < level->x.cells; x += WARP) {
+        if (!is_edge(level, x))
+            continue;
+        size_t taps = (size_t)WARP * (size_t)taps_of_warp(&level->x, x);
+        memset(to + place, 0, taps * sizeof *to);
+        for (int n = 0; n < WARP && x + n < level->x.cells; n++) {
+            for (int k = 0; k < cell[x + n].count; k++)
+                to[place + k * WARP + n] = tap[cell[x + n].tap + k];
+            cell[x + n].tap = place + n;
+        }
+        place += (int)taps;
+    }
+    return place;
+}
+
+// Behind put_cells().
 static void put_taps(struct layout *layout, const struct wavelet_grid *grid, uint8_t *to)
 {
+    struct wavelet_cell *cell = (struct wavelet_cell *)(to + layout->cell_table);
     float *tap = (float *)(to + layout->tap_table);
     int place = grid->taps;
     memcpy(tap, grid->tap, (size_t)grid->taps * sizeof *tap);
@@ -251,6 +298,7 @@ static void put_taps(struct layout *layout, const struct wavelet_grid *grid, uin
         layout->level[k].together = place + WARPS * cells_together(level->decimate);
         put_together(level, grid->tap + level->prefilter, tap + place);
         place += (int)together_of(level);
+        place = put_edges(level, grid->tap, cell + layout->level[k].cell_x, tap, place);
     }
     for (int k = 0; k < grid->filters; k++) {
         layout->filter[k].smooth = grid->filter[k].smooth;
@@ -265,7 +313,8 @@ static size_t tap_bytes(const struct wavelet_grid *grid)
 {
     size_t taps = (size_t)grid->taps;
     for (int k = 1; k < grid->levels; k++)
-        taps += WAVELET_SPLINE * (size_t)grid->level[k].period + together_of(&grid->level[k]);
+        taps += WAVELET_SPLINE * (size_t)grid->level[k].period + together_of(&grid->level[k]) +
+                edges_of(&grid->level[k]);
     return taps * sizeof(float);
 }
 

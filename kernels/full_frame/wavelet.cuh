@@ -37,6 +37,7 @@ enum {
     OWN_LINE_LOG = 4, // the largest D whose cells are made so
     LINE_CELLS = 8,   // that warps make of a column together
     LINE_LOG = 7,     // the largest D whose cells are made so
+    OWN_LOG = 2,      // the largest D whose cells across edges, along the rows, are a chain
 };
 
 // A plane of floats in scratch memory: its place there, in floats, and its stride.

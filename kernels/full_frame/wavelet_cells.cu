@@ -3,7 +3,6 @@
 
 enum {
     RUN_LOG = 5,     // the largest D whose inner cells are a chain along the rows, a lane each
-    OWN_LOG = 2,     // the largest whose cells across edges are so, too
     LINE_BLOCKS = 3, // a multiprocessor's
     CELL_BLOCKS = 4,
     WORDS_AHEAD = 2, // rows that `lines` fetches ahead of use, where they are no bytes
@@ -371,9 +370,16 @@ static __device__ inline void run_cells(const struct wavelet *w, const float *fr
     int lane = threadIdx.x % WARP, left = w->width - first.first;
     const float4 *taps = (const float4 *)(w->tap + first.tap);
     float *to = memory + (lane & (run::D - 1)) * run::STRIDE + (lane >> LOG);
+    from += first.first;
+    if (left >= run::SAMPLES) {
 #pragma unroll(LOG <= 4 ? run::SAMPLES / WARP : 14)
-    for (int k = 0; k < run::SAMPLES; k += WARP)
-        to[k >> LOG] = __ldg(from + first.first + min(k + lane, left - 1));
+        for (int k = 0; k < run::SAMPLES; k += WARP)
+            to[k >> LOG] = __ldg(from + lane + k);
+    } else {
+#pragma unroll 4
+        for (int k = 0; k < run::SAMPLES; k += WARP)
+            to[k >> LOG] = __ldg(from + min(k + lane, left - 1));
+    }
     __syncwarp();
 #pragma unroll
     for (int c = 0; c < CELLS; c++)
@@ -411,17 +417,20 @@ static int run_floats(int decimate)
     }
 }
 
-// A cell a lane.
+// A cell a lane, whose taps lie STEP apart.
+template <int STEP>
 static __device__ inline float own_cell(const struct wavelet *w, const struct level *level,
                                         const float *from, int x)
 {
-    float sum = 0;
     if (x >= level->cells_x)
         return 0;
     struct wavelet_cell cell = w->cell[level->cell_x + x];
+    const float *tap = w->tap + cell.tap;
+    float sum = 0;
+    from += cell.first;
 #pragma unroll 8
-    for (int k = 0; k < cell.count; k++)
-        sum = __fmaf_rn(__ldg(w->tap + cell.tap + k), __ldg(from + cell.first + k), sum);
+    for (int left = cell.count; left > 0; left--, tap += STEP, from++)
+        sum = __fmaf_rn(__ldg(tap), __ldg(from), sum);
     return sum;
 }
 
@@ -458,25 +467,29 @@ static __device__ inline float each_cell(const struct wavelet *w, const struct l
     float own = 0;
 #pragma unroll 1
     for (int n = 0; n < WARP && x + n < level->cells_x; n += EACH) {
-        struct wavelet_cell cell[EACH];
+        const float *tap[EACH], *sample[EACH];
+        int count[EACH];
         float sum[EACH] = {};
         int most = 0;
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             int at = x + n + i;
             bool is_chain = level->decimate <= RUN_LOG && is_inner(level, at);
-            cell[i] = w->cell[level->cell_x + min(at, level->cells_x - 1)];
-            if (at >= level->cells_x || is_chain)
-                cell[i].count = 0;
-            most = max(most, cell[i].count);
+            struct wavelet_cell cell = w->cell[level->cell_x + min(at, level->cells_x - 1)];
+            count[i] = at >= level->cells_x || is_chain ? 0 : cell.count;
+            tap[i] = w->tap + cell.tap + lane;
+            sample[i] = from + cell.first + lane;
+            most = max(most, count[i]);
         }
 #pragma unroll 1
         for (int k = lane; k - lane < most; k += WARP) {
 #pragma unroll
             for (int i = 0; i < EACH; i++) {
-                bool is_there = k < cell[i].count;
-                float tap = is_there ? __ldg(w->tap + cell[i].tap + k) : 0;
-                sum[i] = __fmaf_rn(tap, is_there ? __ldg(from + cell[i].first + k) : 0, sum[i]);
+                bool is_there = k < count[i];
+                float t = is_there ? __ldg(tap[i]) : 0;
+                sum[i] = __fmaf_rn(t, is_there ? __ldg(sample[i]) : 0, sum[i]);
+                tap[i] += WARP;
+                sample[i] += WARP;
             }
         }
         float all = __shfl_sync(~0u, warp_sums(sum), lane % EACH * (WARP / EACH));
@@ -502,11 +515,11 @@ static __device__ inline void row_cells(const struct wavelet *w, const struct le
     else if (CELLS > 1)
         return;
     else if (there && LOG <= OWN_LOG)
-        sum[0] = own_cell(w, level, from, x + threadIdx.x % WARP);
+        sum[0] = own_cell<WARP>(w, level, from, x + threadIdx.x % WARP);
     else if (there) {
         sum[0] = each_cell(w, level, from, x);
         if (LOG <= RUN_LOG && is_inner(level, x + threadIdx.x % WARP))
-            sum[0] = own_cell(w, level, from, x + threadIdx.x % WARP);
+            sum[0] = own_cell<1>(w, level, from, x + threadIdx.x % WARP);
     }
 #pragma unroll
     for (int c = 0; c < CELLS; c++)
