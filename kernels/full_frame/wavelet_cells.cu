@@ -1,4 +1,5 @@
 // OP_WAVELET: from samples to the cells of all levels.
+#include "kernels/copies.cuh"
 #include "kernels/full_frame/wavelet.cuh"
 
 enum {
@@ -116,33 +117,6 @@ static __device__ inline void add(float4 *sum, float4 value)
     *sum = make_float4(sum->x + value.x, sum->y + value.y, sum->z + value.z, sum->w + value.w);
 }
 
-// Four bytes to shared memory, on their way until the thread waits for the group that it commits.
-static __device__ inline void copy_word_ahead(uint32_t *to, const uint8_t *from)
-{
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    asm volatile(
-        "cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
-        "l"(from));
-#else
-    *to = __ldg((const uint32_t *)from);
-#endif
-}
-
-static __device__ inline void copies_commit(void)
-{
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-// Wait until all but the last group of copies are there.
-static __device__ inline void copies_wait_but_one(void)
-{
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
-#endif
-}
-
 enum { OWN_THREADS = 4 * WARP };
 
 // The rows of four neighbouring samples that a thread reads one after another, from row `begin` on,
@@ -206,7 +180,7 @@ template <> struct rows_ahead<struct bytes, true> {
     }
     __device__ inline void fetch()
     {
-        copies_wait_but_one();
+        copies_wait<1>();
         int free = slot; // read the last time
         slot = slot == RING - 1 ? 0 : slot + 1;
         send(free);

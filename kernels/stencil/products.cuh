@@ -1,39 +1,11 @@
-// Products on tensor cores and what they need, in device code: samples on their way into shared
-// memory and from there into the lanes of a warp, sums of halves and of bytes.
+// Products on tensor cores and what they need, in device code: samples on their way from shared
+// memory into the lanes of a warp, sums of halves and of bytes.
 //
 // The shapes are those of mma, ldmatrix and movmatrix in NVIDIA's PTX ISA.
 #pragma once
 
+#include "kernels/copies.cuh"
 #include "kernels/device.cuh"
-
-// ---- samples in ----
-
-// Sixteen bytes to shared memory.
-static __device__ inline void copy_ahead(uint8_t *to, const uint8_t *from)
-{
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    asm volatile(
-        "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
-        "l"(from));
-#else
-    *(uint4 *)to = __ldg((const uint4 *)from);
-#endif
-}
-
-static __device__ inline void copies_commit(void)
-{
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-// Wait until all but the last `LEFT_OUT` groups of copies are there.
-template <int LEFT_OUT> static __device__ inline void copies_wait(void)
-{
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT_OUT) : "memory");
-#endif
-}
 
 // ---- matrices of eight by eight ----
 
