@@ -3,7 +3,6 @@
 //
 // Their instructions are those of sm_90a, which no other GPU has: there match_fused.cu serves, and
 // code made here for others is none.
-#include "kernels/copies.cuh"
 #include "kernels/full_frame/match_products.cuh"
 #include "kernels/full_frame/match_windows.cuh"
 
@@ -85,6 +84,20 @@ static __device__ inline int thread_of_block(void)
     return threadIdx.y * WARP + threadIdx.x;
 }
 
+// Copy 16 bytes, begun.
+static __device__ inline void copy_async(void *to, const void *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :
+                 : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from)
+                 : "memory");
+}
+
+static __device__ inline void copies_wait(void)
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 // Pieces of 16 samples, one after another in a row, as far as these lie within the picture, begun,
 // ...
 template <int PARTS>
@@ -96,9 +109,8 @@ static __device__ inline void fill_pieces(const struct match *m, const struct wg
 #pragma unroll 4
     for (int n = thread_of_block(); n < rows * strips; n += WARPS * WARP)
         if (n % strips < within)
-            copy_ahead(tile + strip_at<PARTS>(layout, n / strips, n % strips),
+            copy_async(tile + strip_at<PARTS>(layout, n / strips, n % strips),
                        m->from + (i64)(y + n / strips) * m->from_stride + x + n % strips * STRIP);
-    copies_commit();
 }
 
 // ... and others by words.
@@ -561,7 +573,7 @@ static __global__ void __launch_bounds__(WARPS *WARP, 2)
     if (thread_of_block() < BLOCK_ROWS)
         ((uint4 *)bits)[thread_of_block()] = make_uint4(0, 0, 0, 0);
     for (int span = blockIdx.x; span < spans; span += gridDim.x) {
-        copies_wait<0>();
+        copies_wait();
         fence_factors();
         __syncthreads();
         int sum[SUMS];
