@@ -91,9 +91,9 @@ struct layout {
 // Cells of a column that are made at a time: those that have their taps in common, or one. Two
 // vectors, so that a warp knows all of its work after one wait.
 struct alignas(16) line {
-    int row, rows; // of the picture: the first that has a tap, and how many do
+    int row, rows; // the picture's first row that has a tap, and how many have one
     int tap;       // place of the first row's
-    int count;     // of cells
+    int count;     // cells
     size_t to;     // place of the first in scratch memory
     int stride;    // from one to the next
 };
@@ -103,8 +103,8 @@ struct tile {
     int number, x, y;
 };
 
-// What `splines` needs to know of a scale that has a grid, a vector: its values lie at PLACE times
-// `place` in scratch memory.
+// A scale that has a grid, as `splines` reads it, in one vector: its values lie at PLACE times `place`
+// in scratch memory.
 struct alignas(16) band {
     int scale, level;
     unsigned place;
