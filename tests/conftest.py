@@ -17,7 +17,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # How many times as long programs may take under what looks over their shoulder.
-PATIENCE = {"asan": 3, "tsan": 10, "valgrind": 40}.get(tools.instrument(), 1)
+PATIENCE = {"tsan": 10, "valgrind": 40}.get(tools.instrument(), 1)
 
 
 def pytest_addoption(parser):

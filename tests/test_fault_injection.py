@@ -166,7 +166,8 @@ def test_a_part_behind_the_place_where_its_source_breaks_off_tells_of_it(program
             assert not wrong and outcome.code == (3 if truncated else 0), f"{which}: {wrong}\n{outcome.said}"
             assert truncated or frames == 4, which
             codes.append((outcome.code, frames))
-    assert (3, 0) in codes  # and with other frames, as threads take their turns
+    # How many frames came before is a matter of threads' turns; that some did is not.
+    assert (3, 0) in codes and any(code == 3 and frames for code, frames in codes), codes
 
 
 @pytest.mark.parametrize("call", ["avcodec_send_packet", "avcodec_receive_frame", "av_read_frame"])
