@@ -2,6 +2,8 @@
 // reference's. Skipped where there is no GPU.
 #include "tests/filter_frames.h"
 
+#include <pthread.h>
+
 #include "plan/backend.h"
 
 static const struct log silent = {0};
@@ -220,6 +222,59 @@ static void frames_overlap(void **state)
     test_picture_free(want);
 }
 
+// A filter on a thread of its own, and how its frames went.
+struct busy {
+    struct sluice_filter *filter;
+    const struct test_picture *in;
+    struct test_picture *got;
+    int failed;
+};
+
+static void *filter_again_and_again(void *opaque)
+{
+    enum { FRAMES = 300 };
+    struct busy *busy = opaque;
+    for (int k = 0; k < FRAMES; k++)
+        busy->failed += sluice_filter_run(busy->filter, &busy->in->frame, &busy->got->frame,
+                                          NULL) != SLUICE_STATUS_OK;
+    return NULL;
+}
+
+// Two threads filter on one GPU by the same kernels, which take more shared memory for one of them.
+static void threads_take_different_shared_memory(void **state)
+{
+    static const char *const pairs[][2] = {
+        {"box=260", "box=500"}, {"gaussian=26", "gaussian=33"}, {"wavelet=3", "wavelet=40"}};
+    const struct sluice_format input = test_format("gray", 1200, 24);
+    (void)state;
+    if (!gpu)
+        skip();
+    struct test_picture *in = test_noise(&input, ROWS_TIGHT, 7);
+    for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++) {
+        struct test_picture *want = test_picture(&input, ROWS_TIGHT);
+        struct busy busy[2];
+        pthread_t thread[2];
+        for (int k = 0; k < 2; k++)
+            busy[k] = (struct busy){.filter = gpu_filter(pairs[p][k], &input, 1),
+                                    .in = in,
+                                    .got = test_picture(&input, ROWS_TIGHT)};
+        for (int k = 0; k < 2; k++)
+            assert_int_equal(pthread_create(&thread[k], NULL, filter_again_and_again, &busy[k]), 0);
+        for (int k = 0; k < 2; k++) {
+            pthread_join(thread[k], NULL);
+            if (busy[k].failed)
+                fail_msg("%s beside %s: %d frames failed: %s", pairs[p][k], pairs[p][!k],
+                         busy[k].failed, test_sentence);
+            test_reference(pairs[p][k], in, false, want);
+            test_same(pairs[p][k], busy[k].got, want);
+            sluice_filter_destroy(&busy[k].filter);
+            test_picture_free(busy[k].got);
+        }
+        test_picture_free(want);
+    }
+    test_picture_free(in);
+}
+
 static void memory_of_another_kind_is_refused(void **state)
 {
     (void)state;
@@ -278,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_those_of_the_reference),
         cmocka_unit_test(frames_overlap),
+        cmocka_unit_test(threads_take_different_shared_memory),
         cmocka_unit_test(memory_of_another_kind_is_refused),
         cmocka_unit_test(pictures_are_as_tall_as_grids),
     };

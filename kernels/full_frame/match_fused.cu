@@ -2,6 +2,7 @@
 // products, and no sum leaves the kernel.
 #include "kernels/full_frame/match_products.cuh"
 #include "kernels/full_frame/match_windows.cuh"
+#include "kernels/shared_memory.h"
 
 // Rows of places that a warp makes of a template of so many slices of columns. Of narrow ones few,
 // so that more warps find room: they have more to wait for than products.
@@ -274,8 +275,7 @@ static cudaError_t fused_steps_async(const struct match *m, cudaStream_t stream)
     struct fused_layout layout = fused_layout_of(m->pattern.height, warps, STEPS);
     size_t bytes = fused_bytes(&layout, warps);
     auto *kernel = match_fused<STEPS, MAP>;
-    cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    cudaError_t error = shared_memory_allow((const void *)kernel, bytes);
     if (error)
         return error;
     dim3 grid = blocks_of(m->columns, m->rows, SPAN, warps * rows_of(STEPS));

@@ -1,6 +1,7 @@
 // Scores of templates that are large, or have a mask: sums of products and of windows are stored in
 // planes, for some rows of places at a time.
 #include "kernels/full_frame/match_products.cuh"
+#include "kernels/shared_memory.h"
 
 enum {
     GROUP_SLICES = 4, // of rows of a template, one after another in shared memory
@@ -198,9 +199,7 @@ static cudaError_t products_async(const struct match *m, const int8_t *taps, enu
     size_t words = (size_t)tile.rows * (size_t)tile.stride +
                    (size_t)GROUP_SLICES * SLICE_ROWS * (size_t)taps_words(1);
     int together = MATCH_NARROW / p->width > 1 ? MATCH_NARROW / p->width : 1;
-    cudaError_t error =
-        cudaFuncSetAttribute(match_products, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             (int)(words * sizeof(uint32_t)));
+    cudaError_t error = shared_memory_allow((const void *)match_products, words * sizeof(uint32_t));
     for (int row = 0; row < p->height && !error; row += together) {
         int rows = p->height - row < together ? p->height - row : together;
         struct products products = {.taps = taps + (ptrdiff_t)row * p->stride,

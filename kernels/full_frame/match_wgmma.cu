@@ -5,6 +5,7 @@
 // code made here for others is none.
 #include "kernels/full_frame/match_products.cuh"
 #include "kernels/full_frame/match_windows.cuh"
+#include "kernels/shared_memory.h"
 
 enum {
     WARPS = 4,              // that multiply together
@@ -618,8 +619,7 @@ static cudaError_t wgmma_parts_async(const struct match *m, cudaStream_t stream)
 {
     struct wgmma_layout layout = wgmma_layout_of(m->pattern.height, PARTS);
     auto *kernel = match_wgmma<PARTS>;
-    cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, layout.bytes);
+    cudaError_t error = shared_memory_allow((const void *)kernel, (size_t)layout.bytes);
     if (error)
         return error;
     dim3 spans = blocks_of(m->columns, m->rows, SPAN, BLOCK_ROWS);

@@ -1,5 +1,6 @@
 // OP_WAVELET: from cells to W at each scale, and what is shown of it.
 #include "kernels/full_frame/wavelet_tile.cuh"
+#include "kernels/shared_memory.h"
 
 // The part of the analysis that is wanted.
 enum wanted { ANALYSIS_NONE, ANALYSIS_ENERGY, ANALYSIS_PLANES };
@@ -551,18 +552,12 @@ static __global__ void __launch_bounds__(THREADS)
 
 // ---- launchers ----
 
-// A kernel may take more shared memory than it is given unasked.
-template <typename Kernel> static cudaError_t allow(Kernel kernel, size_t bytes)
-{
-    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-}
-
 template <enum wavelet_show SHOW, enum wanted WANTED, int COLUMNS>
 static cudaError_t make_direct(const struct wavelet *w, const struct layout *layout,
                                cudaStream_t stream)
 {
     size_t shared = tile_bytes(COLUMNS, layout->direct_radius);
-    cudaError_t error = allow(direct<SHOW, WANTED, COLUMNS>, shared);
+    cudaError_t error = shared_memory_allow((const void *)direct<SHOW, WANTED, COLUMNS>, shared);
     if (!error)
         direct<SHOW, WANTED, COLUMNS>
             <<<tiles_of(w->width, w->height, COLUMNS, TILE_ROWS), THREADS, shared, stream>>>(*w);
@@ -603,7 +598,7 @@ static cudaError_t make_values(const struct wavelet *w, const struct layout *lay
                                cudaStream_t stream)
 {
     size_t shared = tile_bytes(COLUMNS, layout->coarse_radius);
-    cudaError_t error = allow(values<COLUMNS>, shared);
+    cudaError_t error = shared_memory_allow((const void *)values<COLUMNS>, shared);
     if (error || !layout->tiles)
         return error;
     values<COLUMNS><<<(unsigned)layout->tiles, THREADS, shared, stream>>>(*w);

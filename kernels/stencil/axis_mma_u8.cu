@@ -8,6 +8,7 @@
 // The band is the left factor both down the columns and along the rows, so that one set of taps
 // serves all warps: what differs is whether the right factor's samples lie side by side along the
 // axis, or a row apart, and so whether they are transposed on their way to the lanes.
+#include "kernels/shared_memory.h"
 #include "kernels/stencil/separable.h"
 
 #include <stdlib.h>
@@ -245,11 +246,7 @@ template <bool ROWS> static cudaError_t launch(const struct axis_mma *axis, cuda
     const struct samples_tile results = results_tile_of<ROWS>();
     size_t bytes = (size_t)axis->steps * WARP * sizeof(uint4);
     bytes += (size_t)max(tile.rows * tile.stride, results.rows * results.stride);
-    cudaError_t error =
-        bytes > 40 << 10
-            ? cudaFuncSetAttribute(axis_mma_u8<ROWS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   (int)bytes)
-            : cudaSuccess;
+    cudaError_t error = shared_memory_allow((const void *)axis_mma_u8<ROWS>, bytes);
     if (error)
         return error;
     dim3 grid = grid_shape(axis->to.width, axis->to.height, axis->to.frames, ROWS ? ALONG : ACROSS,

@@ -12,6 +12,7 @@
 
 #include "kernels/device.cuh"
 #include "kernels/op_kernels.h"
+#include "kernels/shared_memory.h"
 
 // Sums of columns fit 32 bits: those of 32769 samples of 16 bits are below 2^31 + 2^16.
 struct box {
@@ -769,12 +770,9 @@ static cudaError_t strips_async(struct box *box, cudaStream_t stream)
     box->rows = (max(rows, max(box->radius_y / 2, BOX_ROWS)) + WARPS - 1) / WARPS * WARPS;
     dim3 grid = grid_shape(width, box->sink.height, box->sink.frames, box->columns, box->rows);
     size_t shared = strip_bytes(box);
-    if (shared > 40 << 10) { // the table takes some of the 48 KiB that need no leave
-        cudaError_t error =
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
-        if (error)
-            return error;
-    }
+    cudaError_t error = shared_memory_allow((const void *)kernel, shared);
+    if (error)
+        return error;
     kernel<<<grid, block_shape(), shared, stream>>>(*box);
     return cudaGetLastError();
 }

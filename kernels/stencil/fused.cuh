@@ -18,6 +18,7 @@
 // both factors are: the order here is the one in which samples come from memory.
 #pragma once
 
+#include "kernels/shared_memory.h"
 #include "kernels/stencil/fused.h"
 
 #include "kernels/stencil/products.cuh"
@@ -448,10 +449,7 @@ static cudaError_t prepare(Kernel kernel, size_t shared_bytes, int *processors)
     cudaError_t error = cudaGetDevice(&device);
     if (!error)
         error = cudaDeviceGetAttribute(processors, cudaDevAttrMultiProcessorCount, device);
-    if (!error && shared_bytes > 40 << 10)
-        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     (int)shared_bytes);
-    return error;
+    return error ? error : shared_memory_allow((const void *)kernel, shared_bytes);
 }
 
 // Blocks are as many as the GPU has room for, but have no more than MOST tiles each: blocks that

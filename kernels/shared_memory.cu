@@ -1,0 +1,18 @@
+#include "kernels/shared_memory.h"
+
+cudaError_t shared_memory_allow(const void *kernel, size_t bytes)
+{
+    const size_t free_for_all = 40 << 10; // of 48 KiB, of which the kernel may declare some
+    struct cudaFuncAttributes about;
+    int device = 0, most = 0;
+    if (bytes <= free_for_all)
+        return cudaSuccess;
+    cudaError_t error = cudaGetDevice(&device);
+    if (!error)
+        error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (!error)
+        error = cudaFuncGetAttributes(&about, kernel);
+    return error ? error
+                 : cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        most - (int)about.sharedSizeBytes);
+}
