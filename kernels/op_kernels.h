@@ -49,6 +49,10 @@ struct op_kernels {
     // Enqueue it: one of these, as it is a stencil or on the full frame.
     cudaError_t (*stencil_async)(const struct stencil *stencil, cudaStream_t stream);
     cudaError_t (*full_frame_async)(const struct full_frame *frame, cudaStream_t stream);
+
+    // That puts nothing on the stream but by kernel_launch() (kernels/recording.cuh), or a stencil's
+    // transform does: launches may then be recorded, and made later in one go.
+    bool launches;
 };
 
 // The row of a stencil or a full-frame operation. Static.

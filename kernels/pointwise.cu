@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/device.cuh"
+#include "kernels/recording.cuh"
 
 // ---- device helpers ----
 
@@ -336,9 +337,9 @@ static bool copy_plain_async(const struct source *source, const struct sink *sin
     dim3 grid =
         grid_shape(sink->width, sink->height, sink->frames, WARP * columns, WARPS * COPY_ROWS);
     if constexpr (sizeof(From) == 1 && sizeof(To) == 1)
-        copy_bytes<<<grid, block_shape(), 0, stream>>>(*source, *sink);
+        kernel_launch(copy_bytes, grid, block_shape(), 0, stream, *source, *sink);
     else
-        copy_plain<From, To><<<grid, block_shape(), 0, stream>>>(*source, *sink);
+        kernel_launch(copy_plain<From, To>, grid, block_shape(), 0, stream, *source, *sink);
     return true;
 }
 
@@ -361,7 +362,7 @@ cudaError_t pointwise_copy_async(const struct source *source, const struct sink 
         !copy_plain_async<uint8_t, uint16_t>(source, sink, stream) &&
         !copy_plain_async<uint16_t, uint8_t>(source, sink, stream) &&
         !copy_plain_async<uint16_t, uint16_t>(source, sink, stream))
-        copy_any<<<grid_of_vec4s(sink), block_shape(), 0, stream>>>(*source, *sink);
+        kernel_launch(copy_any, grid_of_vec4s(sink), block_shape(), 0, stream, *source, *sink);
     return cudaGetLastError();
 }
 
@@ -432,7 +433,7 @@ static bool mix_packed_async(const struct mix *mix, const struct sink *sink, cud
         return false;
     dim3 grid = grid_shape(sink->width, sink->height, sink->frames, WARP * VEC4, WARPS * COPY_ROWS);
     auto *kernel = view->step == 3 ? mix_packed<3> : mix_packed<4>;
-    kernel<<<grid, block_shape(), 0, stream>>>(*mix, packed, *sink);
+    kernel_launch(kernel, grid, block_shape(), 0, stream, *mix, packed, *sink);
     return true;
 }
 
@@ -445,7 +446,7 @@ static bool mix_planes_async(const struct mix *mix, const struct sink *sink, cud
     if (!plain || !is_near(mix) || !fits_bytes(&mix->op))
         return false;
     dim3 grid = grid_shape(sink->width, sink->height, sink->frames, WARP * VEC4, WARPS * COPY_ROWS);
-    mix_planes<<<grid, block_shape(), 0, stream>>>(*mix, *sink);
+    kernel_launch(mix_planes, grid, block_shape(), 0, stream, *mix, *sink);
     return true;
 }
 
@@ -453,14 +454,14 @@ cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink, 
 {
     assert(sink_is_valid(sink) && mix->sources >= 1 && mix->sources <= 3);
     if (!mix_packed_async(mix, sink, stream) && !mix_planes_async(mix, sink, stream))
-        mix_any<<<grid_of_vec4s(sink), block_shape(), 0, stream>>>(*mix, *sink);
+        kernel_launch(mix_any, grid_of_vec4s(sink), block_shape(), 0, stream, *mix, *sink);
     return cudaGetLastError();
 }
 
 cudaError_t pointwise_fill_async(int value, const struct sink *sink, cudaStream_t stream)
 {
     assert(sink_is_valid(sink));
-    fill<<<grid_of_vec4s(sink), block_shape(), 0, stream>>>(value, *sink);
+    kernel_launch(fill, grid_of_vec4s(sink), block_shape(), 0, stream, value, *sink);
     return cudaGetLastError();
 }
 

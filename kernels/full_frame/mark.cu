@@ -3,6 +3,7 @@
 
 #include "kernels/full_frame/match.cuh"
 #include "kernels/op_kernels.h"
+#include "kernels/recording.cuh"
 
 struct mark {
     uint8_t *to;
@@ -74,9 +75,9 @@ static cudaError_t mark_async(const struct full_frame *frame, cudaStream_t strea
     if (error)
         return error;
     if (frame->depth > 8)
-        mark_frames<uint16_t><<<frames, 128, 0, stream>>>(m);
+        kernel_launch(mark_frames<uint16_t>, frames, 128, 0, stream, m);
     else
-        mark_frames<uint8_t><<<frames, 128, 0, stream>>>(m);
+        kernel_launch(mark_frames<uint8_t>, frames, 128, 0, stream, m);
     return cudaGetLastError();
 }
 
@@ -84,4 +85,5 @@ const struct op_kernels mark_kernels = {
     .kind = OP_MARK,
     .constants = mark_constants,
     .full_frame_async = mark_async,
+    .launches = true,
 };

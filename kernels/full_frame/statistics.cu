@@ -2,6 +2,7 @@
 #include <assert.h>
 
 #include "kernels/op_kernels.h"
+#include "kernels/recording.cuh"
 
 enum { THREADS = 256, BLOCKS = 512 };
 static_assert((int)THREADS == (int)STATISTICS_BINS, "a thread for each bin");
@@ -80,13 +81,13 @@ static cudaError_t statistics_async(const struct full_frame *frame, cudaStream_t
     struct statistics *found = (struct statistics *)frame->analysis;
     assert(found);
     int blocks = frame->height < BLOCKS ? frame->height : BLOCKS;
-    begin_kernel<<<1, THREADS, 0, stream>>>(found);
+    kernel_launch(begin_kernel, 1, THREADS, 0, stream, found);
     if (frame->depth > 8)
-        count_kernel<uint16_t><<<blocks, THREADS, 0, stream>>>(
-            frame->from, frame->from_stride, frame->width, frame->height, frame->depth, found);
+        kernel_launch(count_kernel<uint16_t>, blocks, THREADS, 0, stream, frame->from,
+                      frame->from_stride, frame->width, frame->height, frame->depth, found);
     else
-        count_kernel<uint8_t><<<blocks, THREADS, 0, stream>>>(
-            frame->from, frame->from_stride, frame->width, frame->height, frame->depth, found);
+        kernel_launch(count_kernel<uint8_t>, blocks, THREADS, 0, stream, frame->from,
+                      frame->from_stride, frame->width, frame->height, frame->depth, found);
     cudaError_t error = cudaGetLastError();
     return error || !frame->to ? error : pointwise_copy_frame_async(frame, stream);
 }
@@ -94,4 +95,5 @@ static cudaError_t statistics_async(const struct full_frame *frame, cudaStream_t
 const struct op_kernels statistics_kernels = {
     .kind = OP_STATISTICS,
     .full_frame_async = statistics_async,
+    .launches = true,
 };

@@ -438,4 +438,5 @@ const struct op_kernels wavelet_kernels = {
     .constants = wavelet_constants,
     .scratch = wavelet_scratch,
     .full_frame_async = wavelet_async,
+    .launches = true,
 };

@@ -1,5 +1,6 @@
 // OP_WAVELET: from cells to W at each scale, and what is shown of it.
 #include "kernels/full_frame/wavelet_tile.cuh"
+#include "kernels/recording.cuh"
 #include "kernels/shared_memory.h"
 
 // The part of the analysis that is wanted.
@@ -559,8 +560,9 @@ static cudaError_t make_direct(const struct wavelet *w, const struct layout *lay
     size_t shared = tile_bytes(COLUMNS, layout->direct_radius);
     cudaError_t error = shared_memory_allow((const void *)direct<SHOW, WANTED, COLUMNS>, shared);
     if (!error)
-        direct<SHOW, WANTED, COLUMNS>
-            <<<tiles_of(w->width, w->height, COLUMNS, TILE_ROWS), THREADS, shared, stream>>>(*w);
+        kernel_launch(direct<SHOW, WANTED, COLUMNS>,
+                      tiles_of(w->width, w->height, COLUMNS, TILE_ROWS), THREADS, shared, stream,
+                      *w);
     return error;
 }
 
@@ -575,12 +577,11 @@ static cudaError_t make_results(const struct wavelet *w, const struct layout *la
                     : make_direct<SHOW, WANTED, NARROW>(w, layout, stream);
     if (error)
         return error;
-    splines<SHOW, WANTED>
-        <<<tiles_of(w->width, w->height, SPLINE_COLUMNS, SPLINE_ROWS), SPLINE_COLUMNS, 0, stream>>>(
-            *w);
+    kernel_launch(splines<SHOW, WANTED>, tiles_of(w->width, w->height, SPLINE_COLUMNS, SPLINE_ROWS),
+                  SPLINE_COLUMNS, 0, stream, *w);
     if (WANTED != ANALYSIS_NONE)
-        energies<<<(unsigned)w->filters, THREADS, 0, stream>>>(*w, layout->direct_blocks,
-                                                               layout->spline_sums);
+        kernel_launch(energies, (unsigned)w->filters, THREADS, 0, stream, *w, layout->direct_blocks,
+                      layout->spline_sums);
     return cudaGetLastError();
 }
 
@@ -601,7 +602,7 @@ static cudaError_t make_values(const struct wavelet *w, const struct layout *lay
     cudaError_t error = shared_memory_allow((const void *)values<COLUMNS>, shared);
     if (error || !layout->tiles)
         return error;
-    values<COLUMNS><<<(unsigned)layout->tiles, THREADS, shared, stream>>>(*w);
+    kernel_launch(values<COLUMNS>, (unsigned)layout->tiles, THREADS, shared, stream, *w);
     return cudaGetLastError();
 }
 

@@ -1,6 +1,7 @@
 // OP_WAVELET: from samples to the cells of all levels.
 #include "kernels/copies.cuh"
 #include "kernels/full_frame/wavelet.cuh"
+#include "kernels/recording.cuh"
 
 enum {
     RUN_LOG = 5,     // the largest D whose inner cells are a chain along the rows, a lane each
@@ -559,8 +560,9 @@ static void make_lines(const struct wavelet *w, const struct layout *layout, cud
 {
     int own = layout->lines - layout->shared_lines;
     if (own)
-        lines<T, WORDS><<<tiles_of(layout->width, own, WARP * VEC4, OWN_THREADS / WARP),
-                          OWN_THREADS, 0, stream>>>(*w);
+        kernel_launch(lines<T, WORDS>,
+                      tiles_of(layout->width, own, WARP * VEC4, OWN_THREADS / WARP), OWN_THREADS, 0,
+                      stream, *w);
 }
 
 template <typename T, bool WORDS>
@@ -568,19 +570,21 @@ static void make_cells(const struct wavelet *w, const struct layout *layout, cud
 {
     const struct reals *plane = &layout->level[0].cells;
     if (layout->direct)
-        samples<T, WORDS><<<tiles_of(plane->stride, plane->rows, WARP * VEC4, WARPS * VEC4),
-                            THREADS, 0, stream>>>(*w);
+        kernel_launch(samples<T, WORDS>,
+                      tiles_of(plane->stride, plane->rows, WARP * VEC4, WARPS * VEC4), THREADS, 0,
+                      stream, *w);
     if (!layout->coarse)
         return;
     if (layout->shared_lines)
-        shared_lines<T, WORDS>
-            <<<tiles_of(layout->width, layout->shared_lines, WARP * VEC4, 1), THREADS, 0, stream>>>(
-                *w);
+        kernel_launch(shared_lines<T, WORDS>,
+                      tiles_of(layout->width, layout->shared_lines, WARP * VEC4, 1), THREADS, 0,
+                      stream, *w);
     if (sizeof(T) == 1 && WORDS && w->is_whole)
         make_lines<struct bytes, true>(w, layout, stream);
     else
         make_lines<T, WORDS>(w, layout, stream);
-    cells<<<(unsigned)layout->rows, THREADS, WARPS *(size_t)w->run * sizeof(float), stream>>>(*w);
+    kernel_launch(cells, (unsigned)layout->rows, THREADS, WARPS * (size_t)w->run * sizeof(float),
+                  stream, *w);
 }
 
 template <typename T>

@@ -1,4 +1,5 @@
 // One axis of a separable filter at a time. See kernels/stencil/separable.h.
+#include "kernels/recording.cuh"
 #include "kernels/stencil/separable.cuh"
 
 // ---- device helpers ----
@@ -103,9 +104,9 @@ cudaError_t axis_columns_async(const struct axis *axis, cudaStream_t stream)
     dim3 grid = grid_shape(axis->sink.width, axis->sink.height, axis->sink.frames, WARP * VEC4,
                            WARPS * VEC4);
     if (axis->exact)
-        axis_columns<uint64_t><<<grid, block_shape(), 0, stream>>>(*axis);
+        kernel_launch(axis_columns<uint64_t>, grid, block_shape(), 0, stream, *axis);
     else
-        axis_columns<uint32_t><<<grid, block_shape(), 0, stream>>>(*axis);
+        kernel_launch(axis_columns<uint32_t>, grid, block_shape(), 0, stream, *axis);
     return cudaGetLastError();
 }
 
@@ -114,8 +115,8 @@ cudaError_t axis_rows_async(const struct axis *axis, cudaStream_t stream)
     dim3 grid =
         grid_shape(axis->sink.width, axis->sink.height, axis->sink.frames, WARP * VEC4, WARPS);
     if (axis->exact)
-        axis_rows<uint64_t><<<grid, block_shape(), 0, stream>>>(*axis);
+        kernel_launch(axis_rows<uint64_t>, grid, block_shape(), 0, stream, *axis);
     else
-        axis_rows<uint32_t><<<grid, block_shape(), 0, stream>>>(*axis);
+        kernel_launch(axis_rows<uint32_t>, grid, block_shape(), 0, stream, *axis);
     return cudaGetLastError();
 }

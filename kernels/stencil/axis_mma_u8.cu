@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 
+#include "kernels/recording.cuh"
 #include "kernels/stencil/products.cuh"
 
 enum {
@@ -251,7 +252,7 @@ template <bool ROWS> static cudaError_t launch(const struct axis_mma *axis, cuda
         return error;
     dim3 grid = grid_shape(axis->to.width, axis->to.height, axis->to.frames, ROWS ? ALONG : ACROSS,
                            ROWS ? ACROSS : ALONG);
-    axis_mma_u8<ROWS><<<grid, block_shape(), bytes, stream>>>(*axis);
+    kernel_launch(axis_mma_u8<ROWS>, grid, block_shape(), bytes, stream, *axis);
     return cudaGetLastError();
 }
 

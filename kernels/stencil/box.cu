@@ -12,6 +12,7 @@
 
 #include "kernels/device.cuh"
 #include "kernels/op_kernels.h"
+#include "kernels/recording.cuh"
 #include "kernels/shared_memory.h"
 
 // Sums of columns fit 32 bits: those of 32769 samples of 16 bits are below 2^31 + 2^16.
@@ -773,7 +774,7 @@ static cudaError_t strips_async(struct box *box, cudaStream_t stream)
     cudaError_t error = shared_memory_allow((const void *)kernel, shared);
     if (error)
         return error;
-    kernel<<<grid, block_shape(), shared, stream>>>(*box);
+    kernel_launch(kernel, grid, block_shape(), shared, stream, *box);
     return cudaGetLastError();
 }
 
@@ -791,11 +792,11 @@ static cudaError_t planes_async(struct box *box, bool narrow, const struct stenc
     dim3 columns =
         grid_shape(width, height, box->sink.frames, WARP * VEC4, PLANE_WARPS * box->rows);
     dim3 rows = grid_shape(width, height, box->sink.frames, box->columns, WARPS);
-    box_columns<<<columns, dim3(WARP, PLANE_WARPS), 0, stream>>>(*box);
+    kernel_launch(box_columns, columns, dim3(WARP, PLANE_WARPS), 0, stream, *box);
     if (narrow)
-        box_rows<uint32_t><<<rows, block_shape(), 0, stream>>>(*box);
+        kernel_launch(box_rows<uint32_t>, rows, block_shape(), 0, stream, *box);
     else
-        box_rows<uint64_t><<<rows, block_shape(), 0, stream>>>(*box);
+        kernel_launch(box_rows<uint64_t>, rows, block_shape(), 0, stream, *box);
     return cudaGetLastError();
 }
 
@@ -829,4 +830,5 @@ const struct op_kernels box_kernels = {
     .kind = OP_BOX,
     .scratch = box_scratch,
     .stencil_async = box_async,
+    .launches = true,
 };

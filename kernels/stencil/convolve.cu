@@ -15,6 +15,7 @@
 
 #include "kernels/device.cuh"
 #include "kernels/op_kernels.h"
+#include "kernels/recording.cuh"
 #include "kernels/stencil/fused.h"
 #include "kernels/stencil/transform.h"
 
@@ -268,7 +269,7 @@ static cudaError_t line_rows_async(const struct convolve *c, cudaStream_t stream
     size_t bytes = sizeof(Column) * WARPS * (size_t)strip_columns(c->width) +
                    sizeof(Tap) * (size_t)(c->rank * weight_stride(c->width));
     dim3 grid = grid_shape(c->sink.width, c->sink.height, c->sink.frames, BLOCK_COLUMNS, WARPS);
-    line_rows<Column, Tap, Sum><<<grid, block_shape(), bytes, stream>>>(*c);
+    kernel_launch(line_rows<Column, Tap, Sum>, grid, block_shape(), bytes, stream, *c);
     return cudaGetLastError();
 }
 
@@ -277,7 +278,7 @@ static cudaError_t line_columns_async(const struct convolve *c, cudaStream_t str
 {
     dim3 grid =
         grid_shape(c->sink.width, c->sink.height, c->sink.frames, BLOCK_COLUMNS, WARPS * VEC4);
-    line_columns<Sum, Column><<<grid, block_shape(), 0, stream>>>(*c);
+    kernel_launch(line_columns<Sum, Column>, grid, block_shape(), 0, stream, *c);
     return cudaGetLastError();
 }
 
@@ -311,7 +312,7 @@ static cudaError_t direct_async(const struct convolve *c, cudaStream_t stream)
     size_t bytes = sizeof(T) * (BLOCK_ROWS + DIRECT_HEIGHT - 1) * (size_t)strip_columns(c->width);
     dim3 grid =
         grid_shape(c->sink.width, c->sink.height, c->sink.frames, BLOCK_COLUMNS, BLOCK_ROWS);
-    convolve_any<T, Sum><<<grid, block_shape(), bytes, stream>>>(*c);
+    kernel_launch(convolve_any<T, Sum>, grid, block_shape(), bytes, stream, *c);
     return cudaGetLastError();
 }
 
@@ -418,4 +419,5 @@ const struct op_kernels convolve_kernels = {
     .constants = convolve_constants,
     .scratch = convolve_scratch,
     .stencil_async = convolve_async,
+    .launches = true,
 };

@@ -2,6 +2,7 @@
 // rows of it for each warp.
 #include <assert.h>
 
+#include "kernels/recording.cuh"
 #include "kernels/stencil/convolve.cuh"
 #include "kernels/stencil/tile.cuh"
 
@@ -88,8 +89,8 @@ cudaError_t convolve_tile_async(const struct stencil *stencil, cudaStream_t stre
     };
     dim3 grid = tile_grid(&c.tile, c.sink.frames), block = block_shape();
     if (stencil->depth == 8)
-        convolve_tile<uint8_t><<<grid, block, 0, stream>>>(c);
+        kernel_launch(convolve_tile<uint8_t>, grid, block, 0, stream, c);
     else
-        convolve_tile<uint16_t><<<grid, block, 0, stream>>>(c);
+        kernel_launch(convolve_tile<uint16_t>, grid, block, 0, stream, c);
     return cudaGetLastError();
 }

@@ -21,6 +21,7 @@
 #include "kernels/shared_memory.h"
 #include "kernels/stencil/fused.h"
 
+#include "kernels/recording.cuh"
 #include "kernels/stencil/products.cuh"
 
 enum {
@@ -468,7 +469,7 @@ static cudaError_t launch_tiles(Kernel kernel, const struct fused *f, cudaStream
     int room = processors * S::BLOCKS / f->sink.frames,
         min_blocks = (whole.tiles + MOST - 1) / MOST;
     int blocks = room < min_blocks ? min_blocks : room < whole.tiles ? room : whole.tiles;
-    kernel<<<dim3((unsigned)blocks, 1, (unsigned)f->sink.frames), dim3(WARP, S::warps),
-             S::shared_bytes, stream>>>(whole);
+    kernel_launch(kernel, dim3((unsigned)blocks, 1, (unsigned)f->sink.frames), dim3(WARP, S::warps),
+                  S::shared_bytes, stream, whole);
     return cudaGetLastError();
 }

@@ -1,5 +1,6 @@
 // Gradients: a tile in shared memory, and a few rows of it for each warp.
 #include "kernels/op_kernels.h"
+#include "kernels/recording.cuh"
 #include "kernels/stencil/gradient.cuh"
 #include "kernels/stencil/tile.cuh"
 
@@ -76,13 +77,13 @@ static void launch(const struct gradient *g, length_form form, dim3 grid, dim3 b
                    cudaStream_t stream)
 {
     if (form == LENGTH_PLAIN)
-        gradient<T, LENGTH_PLAIN><<<grid, block, 0, stream>>>(*g);
+        kernel_launch(gradient<T, LENGTH_PLAIN>, grid, block, 0, stream, *g);
     else if (form == LENGTH_SUM)
-        gradient<T, LENGTH_SUM><<<grid, block, 0, stream>>>(*g);
+        kernel_launch(gradient<T, LENGTH_SUM>, grid, block, 0, stream, *g);
     else if (form == LENGTH_ROOT)
-        gradient<T, LENGTH_ROOT><<<grid, block, 0, stream>>>(*g);
+        kernel_launch(gradient<T, LENGTH_ROOT>, grid, block, 0, stream, *g);
     else
-        gradient<T, LENGTH_LONG><<<grid, block, 0, stream>>>(*g);
+        kernel_launch(gradient<T, LENGTH_LONG>, grid, block, 0, stream, *g);
 }
 
 static cudaError_t gradient_async(const struct stencil *stencil, cudaStream_t stream)
@@ -117,4 +118,5 @@ const struct op_kernels gradient_kernels = {
     .kind = OP_GRADIENT,
     .constants = gradient_constants,
     .stencil_async = gradient_async,
+    .launches = true,
 };

@@ -379,13 +379,15 @@ template <int BYTES> static cudaError_t launch(const struct line_axes *c, cudaSt
     if (error)
         return error;
     const struct sink *to = &c->sink;
-    lines_down<BYTES><<<grid_shape(to->width, to->height, to->frames, DOWN_ACROSS, ALONG),
-                        block_shape(), down_bytes, stream>>>(*c);
+    kernel_launch(lines_down<BYTES>,
+                  grid_shape(to->width, to->height, to->frames, DOWN_ACROSS, ALONG), block_shape(),
+                  down_bytes, stream, *c);
     error = cudaGetLastError();
     if (error)
         return error;
-    lines_along<BYTES><<<grid_shape(to->width, to->height, to->frames, ALONG, ALONG_ACROSS),
-                         block_shape(), along_bytes, stream>>>(*c);
+    kernel_launch(lines_along<BYTES>,
+                  grid_shape(to->width, to->height, to->frames, ALONG, ALONG_ACROSS), block_shape(),
+                  along_bytes, stream, *c);
     return cudaGetLastError();
 }
 

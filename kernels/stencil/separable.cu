@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "kernels/op_kernels.h"
+#include "kernels/recording.cuh"
 #include "kernels/stencil/fused.h"
 #include "kernels/stencil/tile.cuh"
 
@@ -260,9 +261,8 @@ static cudaError_t tile_async(const struct stencil *stencil, int rows, cudaStrea
         .rounding = separable_rounding(op, stencil->depth, shift),
         .scale = 1.0f / (float)(1 << shift),
     };
-    separable_tile<T, Value>
-        <<<tile_grid(&s.tile, s.sink.frames), block_shape(), layout_bytes<T, Value>(&s), stream>>>(
-            s);
+    kernel_launch(separable_tile<T, Value>, tile_grid(&s.tile, s.sink.frames), block_shape(),
+                  layout_bytes<T, Value>(&s), stream, s);
     return cudaGetLastError();
 }
 
@@ -386,4 +386,5 @@ const struct op_kernels separable_kernels = {
     .scratch = separable_scratch,
     .fits = fused_takes,
     .stencil_async = separable_async,
+    .launches = true,
 };

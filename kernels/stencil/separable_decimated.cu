@@ -4,6 +4,7 @@
 // The grid reaches past the picture as far as the taps ask, and has no border of its own: its plane
 // in memory begins at row -radius_y and decimated_lead() columns before -radius_x. What the axes
 // make of it begins within the picture.
+#include "kernels/recording.cuh"
 #include "kernels/stencil/separable.cuh"
 
 struct tents {
@@ -488,7 +489,7 @@ static void launch_tents(const struct tents *t, dim3 shape, cudaStream_t stream)
                    : t->decimate_y == 1 ? tents<uint32_t, BYTES, 2>
                    : t->decimate_y == 2 ? tents<uint32_t, BYTES, 4>
                                         : tents<uint32_t, BYTES, AT_ONCE>;
-    kernel<<<shape, block_shape(), 0, stream>>>(*t);
+    kernel_launch(kernel, shape, block_shape(), 0, stream, *t);
 }
 
 static cudaError_t tents_async(const struct stencil *stencil, const struct decimated_layout *layout,
@@ -516,7 +517,7 @@ static cudaError_t tents_async(const struct stencil *stencil, const struct decim
     bool is_long = stencil->depth + op->fraction + 2 * (op->decimate_x + op->decimate_y) > 32;
     assert(!is_long || 1 << op->decimate_y >= AT_ONCE);
     if (is_long)
-        tents<uint64_t, false, AT_ONCE><<<shape, block_shape(), 0, stream>>>(t);
+        kernel_launch(tents<uint64_t, false, AT_ONCE>, shape, block_shape(), 0, stream, t);
     else if (bytes)
         launch_tents<true>(&t, shape, stream);
     else
@@ -579,7 +580,7 @@ static cudaError_t interpolate_async(const struct stencil *stencil,
     auto *kernel = !simple                    ? interpolate<uint8_t, 0>
                    : sink->view[0].bytes == 1 ? interpolation_of<uint8_t>(op->decimate_y)
                                               : interpolation_of<uint16_t>(op->decimate_y);
-    kernel<<<grid, block_shape(), 0, stream>>>(interpolation);
+    kernel_launch(kernel, grid, block_shape(), 0, stream, interpolation);
     return cudaGetLastError();
 }
 

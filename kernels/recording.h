@@ -1,0 +1,58 @@
+// Launches of kernels, which are made at once, or recorded to be made together.
+//
+// kernel_launch() (kernels/recording.cuh) launches on the stream unless the calling thread records:
+// then it notes the kernel, its shape and a copy of its arguments. kernels/executor/graph.h makes
+// nodes of a graph of them, which costs the host less. Only kernels can be recorded: what else goes
+// on a stream (copies, transforms) would overtake what was launched before it, so nobody records
+// launchers with such calls.
+//
+// Thread-safety: a thread has at most one recording under way, which is its own until it ends.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cuda_runtime.h>
+
+enum { RECORDED_LAUNCHES = 64, RECORDED_ARGUMENTS = 128, RECORDED_BYTES = 64 << 10 };
+
+struct recorded_launch {
+    const void *kernel;
+    dim3 grid, block;
+    size_t shared;                 // bytes, dynamic
+    int argument, arguments;       // the first of them in `at`, and how many
+    size_t bytes_begin, bytes_end; // where they lie in `data`
+};
+
+// A copy may end in `data`, behind `bytes`.
+struct recording {
+    cudaStream_t stream; // where all launches go
+    int launches, arguments;
+    size_t bytes;
+    struct recorded_launch launch[RECORDED_LAUNCHES];
+    uint16_t at[RECORDED_ARGUMENTS]; // of arguments in `data`
+    alignas(16) uint8_t data[RECORDED_BYTES];
+};
+
+// Let launches of the calling thread, all on `stream`, go to `recording` until recording_end(). When
+// it is full, what it holds is launched, it is empty, and all further launches are made at once.
+void recording_begin(struct recording *recording, cudaStream_t stream);
+void recording_end(void);
+
+// Launch all that is recorded on its stream, in order.
+cudaError_t recording_launch(const struct recording *recording);
+
+// Where the arguments of launch `k` lie, as the runtime wants them.
+void recording_arguments(const struct recording *recording, int k,
+                         void *argument[RECORDED_ARGUMENTS]);
+
+// ---- of kernel_launch() ----
+
+// The calling thread's recording, with room for a launch on `stream` with so many arguments, which
+// take `bytes` with what aligns them; NULL: launch at once.
+struct recording *recording_with_room(cudaStream_t stream, int arguments, size_t bytes);
+void recording_add_launch(struct recording *recording, const void *kernel, dim3 grid, dim3 block,
+                          size_t shared);
+// One more argument of the last launch.
+void recording_add_argument(struct recording *recording, const void *value, size_t bytes,
+                            size_t alignment);
