@@ -29,6 +29,11 @@ struct call {
     CALL(int, __cudaLaunchKernel,                                                                \
          (void *f, struct extent g, struct extent b, void **a, size_t n, void *s),               \
          (f, g, b, a, n, s))                                                                     \
+    CALL(int, cudaLaunchKernel,                                                                  \
+         (const void *f, struct extent g, struct extent b, void **a, size_t n, void *s),         \
+         (f, g, b, a, n, s))                                                                     \
+    CALL(int, cudaGraphExecKernelNodeSetParams, (void *r, void *n, const void *p), (r, n, p))    \
+    CALL(int, cudaGraphLaunch, (void *r, void *s), (r, s))                                       \
     CALL(int, __cudaGetKernel, (void *k, const void *f), (k, f))                                 \
     CALL(int, cudaEventRecord, (void *e, void *s), (e, s))                                       \
     CALL(int, cudaEventQuery, (void *e), (e))                                                    \
@@ -39,6 +44,8 @@ struct call {
     CALL(int, cudaStreamGetDevice, (void *s, void *d), (s, d))                                   \
     CALL(int, cudaStreamIsCapturing, (void *s, void *c), (s, c))                                 \
     CALL(int, cudaSetDevice, (int d), (d))                                                       \
+    CALL(int, cudaDeviceGetAttribute, (void *v, int a, int d), (v, a, d))                        \
+    CALL(int, cudaFuncSetAttribute, (const void *f, int a, int v), (f, a, v))                    \
     CALL(int, cudaGetDevice, (void *d), (d))                                                     \
     CALL(int, cudaPointerGetAttributes, (void *about, const void *p), (about, p))                \
     CALL(int, cudaMemcpyAsync, (void *to, const void *from, size_t n, int k, void *s),           \

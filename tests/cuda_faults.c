@@ -55,6 +55,17 @@ static int dies(const char *name)
     CALL(__cudaLaunchKernel,                                                                     \
          (void *f, struct extent g, struct extent b, void **a, size_t n, void *s),               \
          (f, g, b, a, n, s))                                                                     \
+    CALL(cudaLaunchKernel,                                                                       \
+         (const void *f, struct extent g, struct extent b, void **a, size_t n, void *s),         \
+         (f, g, b, a, n, s))                                                                     \
+    CALL(cudaGraphCreate, (void *g, unsigned f), (g, f))                                         \
+    CALL(cudaGraphAddKernelNode, (void *n, void *g, const void *b, size_t k, const void *p),     \
+         (n, g, b, k, p))                                                                        \
+    CALL(cudaGraphInstantiateWithFlags, (void *r, void *g, unsigned long long f), (r, g, f))     \
+    CALL(cudaGraphUpload, (void *r, void *s), (r, s))                                            \
+    CALL(cudaGraphExecKernelNodeSetParams, (void *r, void *n, const void *p), (r, n, p))         \
+    CALL(cudaGraphLaunch, (void *r, void *s), (r, s))                                            \
+    CALL(cudaThreadExchangeStreamCaptureMode, (void *m), (m))                                    \
     CALL(cudaMalloc, (void *p, size_t n), (p, n))                                                \
     CALL(cudaHostAlloc, (void *p, size_t n, unsigned f), (p, n, f))                              \
     CALL(cudaMemcpy, (void *to, const void *from, size_t n, int k), (to, from, n, k))            \

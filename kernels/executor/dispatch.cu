@@ -302,8 +302,8 @@ static enum status run_alike(struct cuda_executor *self, const struct device_fra
 }
 
 // One launch a pass for all frames, unless they lie in memory differently.
-enum status dispatch_frames(struct cuda_executor *self, const struct device_frames *frames,
-                            bool fields, cudaStream_t stream)
+static enum status run_frames(struct cuda_executor *self, const struct device_frames *frames,
+                              bool fields, cudaStream_t stream)
 {
     assert(frames->count >= 1 && frames->count <= FRAMES);
     bool alike = true;
@@ -323,4 +323,28 @@ enum status dispatch_frames(struct cuda_executor *self, const struct device_fram
         status = run_alike(self, &one, fields, stream);
     }
     return status;
+}
+
+enum status dispatch_frames(struct cuda_executor *self, struct cuda_slot *lead,
+                            const struct device_frames *frames, bool fields)
+{
+    if (!self->recording)
+        return run_frames(self, frames, fields, lead->work_stream);
+    recording_begin(self->recording, lead->work_stream);
+    enum status status = run_frames(self, frames, fields, lead->work_stream);
+    recording_end();
+    return status ? status : graph_launch(&lead->graph, self->backend, self->recording);
+}
+
+bool dispatch_launches_only(const struct cuda_executor *self)
+{
+    for (int k = 0; k < self->plan->passes; k++) {
+        const struct plan_pass *pass = &self->plan->pass[k];
+        if (pass->full_frame && !op_kernels(pass->full_frame)->launches)
+            return false;
+        for (int n = 0; n < pass_stencils(pass); n++)
+            if (!op_kernels(pass_stencil(pass, n))->launches || self->constants[k].transform[n])
+                return false;
+    }
+    return true;
 }

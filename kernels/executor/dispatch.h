@@ -6,8 +6,13 @@
 // Component `c` of pictures that lie alike.
 struct view component_view(const struct image *images, int count, int c);
 
-// Enqueue all passes of the frames, or of both their fields, on `stream`, and what direct.h has to
-// do before and behind them: one launch a pass for all frames where they lie in memory alike. The
-// submitting thread calls.
-enum status dispatch_frames(struct cuda_executor *self, const struct device_frames *frames,
-                            bool fields, cudaStream_t stream);
+// Enqueue all passes of the frames, or of both their fields, on the lead's stream, and what direct.h
+// has to do before and behind them: one launch a pass for all frames where they lie in memory alike.
+// All launches are made as one, by the lead's graph, if there is a recording. The submitting thread
+// calls.
+enum status dispatch_frames(struct cuda_executor *self, struct cuda_slot *lead,
+                            const struct device_frames *frames, bool fields);
+
+// True if passes are nothing but launches that can be recorded: there is no transform, nor an
+// operation whose row does not say `launches`, as a search, which clears memory.
+bool dispatch_launches_only(const struct cuda_executor *self);

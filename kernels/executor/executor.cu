@@ -120,6 +120,7 @@ static void destroy(struct executor **executor)
         for (cudaEvent_t event : events)
             if (event)
                 cudaEventDestroy(event);
+        graph_finish(&slot->graph);
     }
     for (cudaStream_t stream : self->work_stream)
         if (stream)
@@ -132,6 +133,7 @@ static void destroy(struct executor **executor)
     pass_constants_destroy(self->plan, &self->constants);
     layout_finish(&self->layout);
     cudaFree(self->memory);
+    free(self->recording);
     free(self->slot);
     free(self);
     *executor = NULL;
@@ -265,7 +267,7 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
     status = begin_group(self, lead, &frames);
     range_push("filter", self->submitted);
     if (!status)
-        status = dispatch_frames(self, &frames, work->fields, lead->work_stream);
+        status = dispatch_frames(self, lead, &frames, work->fields);
     range_pop();
     if (!status)
         status = lead->downloads ? transfer_download(self, lead, work, &frames)
@@ -429,6 +431,11 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
         if ((status = create_slot(self, &self->slot[k])))
             goto fail;
     }
+    if (dispatch_launches_only(self) &&
+        !(self->recording = (struct recording *)calloc(1, sizeof *self->recording))) {
+        status = STATUS_MEMORY;
+        goto fail;
+    }
     if ((status = fill_memory(self)) || (status = gpu_clock_init(&self->clock, self->backend)))
         goto fail;
     return STATUS_OK;
@@ -437,8 +444,8 @@ fail:
     return status;
 }
 
-// Count what cuda_executor_create() would ask the device for in one piece; what its transforms keep
-// beside is less by far.
+// Count what cuda_executor_create() would ask the device for in one piece; what its transforms and
+// graphs keep beside is less by far.
 enum status cuda_executor_measure(struct backend *backend, const struct plan *plan, int width,
                                   int height, int slots, bool frames_in_flight,
                                   struct executor_need *need)

@@ -10,6 +10,7 @@
 //   pass_constants  tables, taps and transforms on the device
 //   transfer        frames between host and device, and the order between streams
 //   dispatch        which kernel makes what a pass holds
+//   graph           the launches of a submission as one
 //   direct          frames in the caller's device memory
 //   clock           when events of the GPU happened, by the host's clock
 //
@@ -28,6 +29,7 @@
 
 #include "kernels/executor/clock.h"
 #include "kernels/executor/cuda.h"
+#include "kernels/executor/graph.h"
 #include "kernels/executor/layout.h"
 
 // More streams overlap no more, and cost small frames: an H200 has 1893 thousand million pixels of 1080p
@@ -45,6 +47,7 @@ struct cuda_slot {
     cudaEvent_t end;  // which of the two its last frame has, if it leads
     bool timed;       // the times of the frames that it leads are taken
     uint8_t *memory;
+    struct graph graph; // of the launches of its groups, if it leads
     int leader;       // the slot whose events are this one's
     bool over;        // atomic: `end` was waited for
     bool handed_over; // and not used since
@@ -67,6 +70,7 @@ struct cuda_executor {
     cudaStream_t upload_stream, download_stream;
     unsigned groups;                  // that went on them
     cudaStream_t last_stream;         // the caller's of the last group
+    struct recording *recording;      // the submitting thread's; NULL: not only kernels are launched
     struct pass_constants *constants; // of each pass
     uint8_t *memory;
     size_t constant_bytes;

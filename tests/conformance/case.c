@@ -15,10 +15,11 @@
 
 enum { SLOTS = 3, MANY_SLOTS = 9, OVERFLOWING = 1 }; // the slot whose samples exceed their depth
 
-// Device memory, as the source's: targets of a first round, whose slots are handed over to a stream
-// and used again at once, and of a second, which is waited for.
+// Device memory, as the source's: targets of early rounds, whose slots are handed over to a stream and
+// used again at once, and of the last, which is waited for. A slot's launches are made by a graph from
+// the second time on that it has them, with new arguments from the third.
 enum where { TARGET_HOST, TARGET_DEVICE, TARGET_IN_PLACE };
-enum { ROUNDS = 2, STREAMS = 2, NO_WISH = 2 };
+enum { ROUNDS = 4, STREAMS = 2, NO_WISH = 2 };
 
 struct test_case {
     struct case_name name;
@@ -40,9 +41,9 @@ struct test_case {
     struct executor *executor;
     struct format tee_wanted[MAX_PICTURES];
     struct picture_memory source[MANY_SLOTS];
-    struct picture_memory lent[MANY_SLOTS]; // its copy, which the first round reads on the host
-    // of each picture that the program makes; the second round's are the targets on the host, too
-    struct picture_memory first[MANY_SLOTS][MAX_PICTURES];
+    struct picture_memory lent[MANY_SLOTS]; // its copy, which early rounds read on the host
+    // of each picture that the program makes; the last round's are the targets on the host, too
+    struct picture_memory early[ROUNDS - 1][MANY_SLOTS][MAX_PICTURES];
     struct picture_memory target[MANY_SLOTS][MAX_PICTURES], expected[MANY_SLOTS][MAX_PICTURES];
     struct image tee[ROUNDS][MANY_SLOTS][MAX_PICTURES];
     void **analysis[MANY_SLOTS], **expected_analysis[MANY_SLOTS]; // NULL: not wanted
@@ -253,8 +254,8 @@ static void make_targets(struct test_case *test, int slot, int n, uint64_t layou
 {
     make_target(test, &test->target[slot][n], slot, n, layout, backend);
     make_target(test, &test->expected[slot][n], slot, n, layout, backend);
-    if (test->where)
-        make_target(test, &test->first[slot][n], slot, n, layout, backend);
+    for (int round = 0; round < ROUNDS - 1 && test->where; round++)
+        make_target(test, &test->early[round][slot][n], slot, n, layout, backend);
 }
 
 static bool lends(const struct test_case *test)
@@ -364,7 +365,7 @@ static struct image moved(const struct picture_memory *from, const struct pictur
 static struct work round_work(struct test_case *test, int round, int frame)
 {
     bool last = round == ROUNDS - 1;
-    const struct picture_memory *target = last ? test->target[frame] : test->first[frame];
+    const struct picture_memory *target = last ? test->target[frame] : test->early[round][frame];
     struct work work = describe_work(test, frame, test->tee[round][frame], target);
     if (test->where == TARGET_IN_PLACE)
         work.source = moved(&test->source[frame], &target[0]);
@@ -395,11 +396,12 @@ static void submit_round(struct test_case *test, int round)
 
 static void submit(struct test_case *test)
 {
-    if (test->where)
-        submit_round(test, 0);
-    for (int k = 0; k < test->slots && test->where; k++)
-        if (test->executor->hand_over(test->executor, k, test->stream[k % STREAMS]))
-            fatal(test, "hand_over failed");
+    for (int round = 0; round < ROUNDS - 1 && test->where; round++) {
+        submit_round(test, round);
+        for (int k = 0; k < test->slots; k++)
+            if (test->executor->hand_over(test->executor, k, test->stream[k % STREAMS]))
+                fatal(test, "hand_over failed");
+    }
     for (int k = 0; k < test->slots && lends(test); k++) // they have been read
         memset(test->lent[k].memory, 0, test->lent[k].size);
     submit_round(test, ROUNDS - 1);
@@ -449,10 +451,19 @@ static bool picture_is_right(const struct test_case *test, const struct picture_
     if (!memcmp(got->memory, test->expected[slot][n].memory, got->size))
         return true;
     describe(test);
-    if (got == &test->first[slot][n])
-        printf("    handed over:\n");
+    for (int round = 0; round < ROUNDS - 1; round++)
+        if (got == &test->early[round][slot][n])
+            printf("    handed over, round %d:\n", round);
     first_difference(test, got, slot, n);
     return false;
+}
+
+static bool early_are_right(const struct test_case *test, int slot, int n)
+{
+    for (int round = 0; round < ROUNDS - 1 && test->where; round++)
+        if (!picture_is_right(test, &test->early[round][slot][n], slot, n))
+            return false;
+    return true;
 }
 
 // Print what is wrong with a slot's results, if anything is.
@@ -460,7 +471,7 @@ static bool slot_is_right(const struct test_case *test, int slot)
 {
     int analysis = wrong_analysis(test, slot);
     for (int n = 0; n < program_pictures(&test->program); n++)
-        if ((test->where && !picture_is_right(test, &test->first[slot][n], slot, n)) ||
+        if (!early_are_right(test, slot, n) ||
             !picture_is_right(test, &test->target[slot][n], slot, n))
             return false;
     if (analysis >= 0) {
@@ -477,8 +488,8 @@ static void slot_free(struct test_case *test, int slot, struct backend *backend)
     if (lends(test))
         picture_free(&test->lent[slot], backend);
     for (int n = 0; n < program_pictures(&test->program); n++) {
-        if (test->where)
-            picture_free(&test->first[slot][n], backend);
+        for (int round = 0; round < ROUNDS - 1 && test->where; round++)
+            picture_free(&test->early[round][slot][n], backend);
         picture_free(&test->target[slot][n], backend);
         picture_free(&test->expected[slot][n], backend);
     }
