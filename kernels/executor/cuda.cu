@@ -248,6 +248,8 @@ static enum status create(int device, const struct log *log, struct backend **ba
     cudaError_t error = cudaGetDeviceProperties(&properties, device);
     if (!error)
         error = open_device(device);
+    if (!error && made.get_current && made.get_current(&made.context))
+        made.context = NULL;
     if (error) {
         explain_failure(error, &properties, reason, size);
         cudaGetLastError();

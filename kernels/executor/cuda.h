@@ -24,6 +24,7 @@ struct cuda_backend {
     bool failed;  // guarded by `failing`: a failure was logged
     bool reaches; // the submitting thread's; the way to another GPU's memory was asked for
     CUresult (*get_current)(CUcontext *context); // the driver's; NULL: it has none
+    CUcontext context;                           // the device's; NULL: not known
 };
 
 // The device that is current in the calling thread, until the end of the scope: a program with
@@ -31,12 +32,17 @@ struct cuda_backend {
 // thread that has none keeps the backend's: to ask for a device would begin to use it.
 struct callers_device {
     const struct cuda_backend *backend;
-    int before; // -1: none
+    int before;      // -1: none, or the backend's
+    bool is_current; // the backend's is, so that calls need not make it so
 
-    explicit callers_device(const struct cuda_backend *self) : backend(self), before(-1)
+    explicit callers_device(const struct cuda_backend *self)
+        : backend(self), before(-1), is_current(false)
     {
         CUcontext context = NULL;
-        if (self->get_current && !self->get_current(&context) && context)
+        if (!self->get_current || self->get_current(&context) || !context)
+            return;
+        is_current = context == self->context;
+        if (!is_current)
             cudaGetDevice(&before);
     }
 

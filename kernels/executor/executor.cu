@@ -45,6 +45,13 @@ static enum status check_height(const struct cuda_executor *self)
     return STATUS_DEVICE;
 }
 
+// Make the backend's device current, unless it is.
+static enum status set_device(struct cuda_executor *self, const struct callers_device *callers)
+{
+    return callers->is_current ? STATUS_OK
+                               : CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
+}
+
 static enum status create_event(struct cuda_executor *self, cudaEvent_t *event, unsigned flags)
 {
     return CUDA_CHECK(self->backend, cudaEventCreateWithFlags(event, flags));
@@ -63,7 +70,9 @@ static enum status create_work_streams(struct cuda_executor *self)
 {
     enum status status = STATUS_OK;
     for (int k = 0; k < WORK_STREAMS && !status; k++)
-        status = create_stream(self, "filter", &self->work_stream[k]);
+        if (!(status = create_stream(self, "filter", &self->work_stream[k])))
+            status = CUDA_CHECK(self->backend,
+                                cudaStreamGetId(self->work_stream[k], &self->work_stream_id[k]));
     return status;
 }
 
@@ -184,38 +193,50 @@ static cudaStream_t choose_stream(struct cuda_executor *self, const struct work 
                                                : self->work_stream[self->groups++ % WORK_STREAMS];
 }
 
-static bool is_callers(const struct cuda_executor *self, cudaStream_t stream)
+// Which of the executor's streams it is; LANE_NONE: a caller's.
+static int lane_of(const struct cuda_executor *self, cudaStream_t stream)
 {
-    for (cudaStream_t own : self->work_stream)
-        if (stream == own)
-            return false;
-    return true;
+    for (int k = 0; k < WORK_STREAMS; k++)
+        if (stream == self->work_stream[k])
+            return k;
+    return LANE_NONE;
 }
 
-// Let what is to use the slots from `lead` on wait for frames that were handed over.
+// The number of a group's stream. A caller's was checked.
+static unsigned long long stream_id(const struct cuda_executor *self, cudaStream_t stream)
+{
+    int lane = lane_of(self, stream);
+    return lane == LANE_NONE ? self->known_stream : self->work_stream_id[lane];
+}
+
+// Let what is to use the slots from `lead` on wait for frames that were handed over. None of these
+// was made on the stream of uploads.
 static enum status await_slots(struct cuda_executor *self, struct cuda_slot *lead,
                                const struct work *work, cudaStream_t stream, int count)
 {
-    enum status status = transfer_await_slots(self, lead, stream, count);
+    enum status status = transfer_await_slots(self, lead, stream, stream_id(self, stream), count);
     if (!status && (!work->source_on_device || work->source_abroad))
-        status = transfer_await_slots(self, lead, self->upload_stream, count);
+        status = transfer_await_slots(self, lead, self->upload_stream, 0, count);
     return status;
 }
 
-// Take the slots from `leader` on for the frames of `work`.
-static enum status take_slots(struct cuda_executor *self, int leader, const struct work *work,
-                              int count, cudaStream_t stream, struct device_frames *frames)
+// Take the slots from `leader` on for the frames of `work`. A caller's stream was checked.
+static void take_slots(struct cuda_executor *self, int leader, const struct work *work, int count,
+                       cudaStream_t stream, struct device_frames *frames)
 {
     struct cuda_slot *lead = &self->slot[leader];
     frames->count = count;
     frames->work = work;
     frames->memory = lead->memory;
     lead->work_stream = stream;
+    lead->work_stream_id = stream_id(self, stream);
     lead->begun_ns = 0;
     lead->uploads = !work->source_on_device || work->source_abroad;
     lead->downloads = transfer_has_download(self, work, count);
     lead->timed = !work->source_stream_serves;
-    lead->end = is_callers(self, stream) && !lead->downloads ? lead->made : lead->done;
+    lead->lane = lead->downloads ? LANE_DOWNLOAD : lane_of(self, stream);
+    lead->turn = ++self->turns;
+    lead->end = lead->lane == LANE_NONE ? lead->made : lead->done;
     lead->refers = lead->uploads && work->target_on_device && transfer_has_reference(self);
     lead->has_heir = false;
     __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
@@ -229,7 +250,6 @@ static enum status take_slots(struct cuda_executor *self, int leader, const stru
             direct_place_target(self, &lead[k], &work[k], n, &frames->target[n][k]);
         }
     }
-    return CUDA_CHECK(self->backend, cudaStreamGetId(lead->work_stream, &lead->work_stream_id));
 }
 
 // Sources to the slots, and work behind what is on the callers' streams.
@@ -260,10 +280,9 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
                              : STATUS_OK;
     if (!status)
         status = await_slots(self, lead, work, stream, count);
-    if (!status)
-        status = take_slots(self, leader, work, count, stream, &frames);
     if (status)
         return status;
+    take_slots(self, leader, work, count, stream, &frames);
     status = begin_group(self, lead, &frames);
     range_push("filter", self->submitted);
     if (!status)
@@ -272,6 +291,8 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
     if (!status)
         status = lead->downloads ? transfer_download(self, lead, work, &frames)
                                  : transfer_record(self, lead->end, lead->work_stream);
+    if (status)
+        lead->lane = LANE_NONE; // `end` is that of a frame before
     self->submitted += count;
     return status;
 }
@@ -290,7 +311,7 @@ static enum status submit_many_async(struct executor *executor, int first, const
     struct cuda_executor *self = self_of(executor);
     const struct callers_device callers(self->backend);
     assert(first >= 0 && count > 0 && first + count <= self->slots);
-    enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
+    enum status status = set_device(self, &callers);
     for (int k = 0; k < count && !status;) {
         int group = 1;
         while (group < FRAMES && k + group < count && goes_together(&work[k], &work[k + group]))
@@ -350,20 +371,37 @@ static enum status await_event(struct cuda_executor *self, cudaEvent_t event)
     return CUDA_CHECK(self->backend, error);
 }
 
+// Frames of one stream end in order: those before one that is over are over, too.
+static bool is_over(const struct cuda_executor *self, const struct cuda_slot *lead)
+{
+    return __atomic_load_n(&lead->over, __ATOMIC_ACQUIRE) ||
+           (lead->lane != LANE_NONE &&
+            __atomic_load_n(&self->over[lead->lane], __ATOMIC_ACQUIRE) >= lead->turn);
+}
+
+// Of two threads that come at once the later turn may be lost: then somebody asks the GPU again.
+static void set_over(struct cuda_executor *self, struct cuda_slot *lead)
+{
+    __atomic_store_n(&lead->over, true, __ATOMIC_RELEASE);
+    if (lead->lane != LANE_NONE &&
+        __atomic_load_n(&self->over[lead->lane], __ATOMIC_RELAXED) < lead->turn)
+        __atomic_store_n(&self->over[lead->lane], lead->turn, __ATOMIC_RELEASE);
+}
+
 static enum status wait(struct executor *executor, int number, struct work_times *times)
 {
     struct cuda_executor *self = self_of(executor);
     assert(number >= 0 && number < self->slots);
     struct cuda_slot *slot = &self->slot[self->slot[number].leader];
+    bool over = is_over(self, slot);
+    if (over && !times)
+        return STATUS_OK;
     const struct callers_device callers(self->backend);
-    bool over = __atomic_load_n(&slot->over, __ATOMIC_ACQUIRE);
-    enum status status = STATUS_OK;
-    if (!over || times)
-        status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
+    enum status status = set_device(self, &callers);
     if (!status && !over)
         status = await_event(self, slot->end);
-    if (!status)
-        __atomic_store_n(&slot->over, true, __ATOMIC_RELEASE);
+    if (!status && !over)
+        set_over(self, slot);
     return status || !times ? status : read_times(self, slot, times);
 }
 
@@ -387,7 +425,7 @@ static enum status hand_over(struct executor *executor, int number, void *stream
     const struct callers_device callers(self->backend);
     lead->has_heir = true;
     lead->heir = heir;
-    enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
+    enum status status = set_device(self, &callers);
     if (!status)
         status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(heir, lead->end, 0));
     return status ? status : await_reading(self, lead);

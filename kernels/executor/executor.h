@@ -36,6 +36,9 @@
 // a second brightened by four of them, 1250 by eight.
 enum { WORK_STREAMS = 4 };
 
+// The executor's own streams on which frames end.
+enum { LANE_DOWNLOAD = WORK_STREAMS, LANES, LANE_NONE = -1 };
+
 struct cuda_slot {
     cudaStream_t work_stream; // of its group, if it leads one: the executor's, or the caller's
     unsigned long long work_stream_id; // unlike a handle it is never used again
@@ -47,11 +50,13 @@ struct cuda_slot {
     cudaEvent_t end;  // which of the two its last frame has, if it leads
     bool timed;       // the times of the frames that it leads are taken
     uint8_t *memory;
+    int lane;           // whose stream `end` is on, if it leads; LANE_NONE: a caller's
+    long long turn;     // of its last frame among all, if it leads; from 1
     struct graph graph; // of the launches of its groups, if it leads
-    int leader;       // the slot whose events are this one's
-    bool over;        // atomic: `end` was waited for
-    bool handed_over; // and not used since
-    bool has_heir;    // the last stream that it was handed over to, if it leads
+    int leader;         // the slot whose events are this one's
+    bool over;          // atomic: `end` was waited for
+    bool handed_over;   // and not used since
+    bool has_heir;      // the last stream that it was handed over to, if it leads
     cudaStream_t heir;
     bool uploads, downloads; // whether there was anything: else `uploaded`, `computed` are not used
     bool refers;             // planes that no pass reads come from the host behind `uploaded`
@@ -67,10 +72,13 @@ struct cuda_executor {
     int slots;
     struct cuda_slot *slot;
     cudaStream_t work_stream[WORK_STREAMS]; // of groups of frames in turn
+    unsigned long long work_stream_id[WORK_STREAMS];
     cudaStream_t upload_stream, download_stream;
-    unsigned groups;                  // that went on them
-    cudaStream_t last_stream;         // the caller's of the last group
-    struct recording *recording;      // the submitting thread's; NULL: not only kernels are launched
+    unsigned groups;             // that went on them
+    long long turns;             // groups, wherever they went
+    long long over[LANES];       // atomic: all up to this turn are over on this stream
+    struct recording *recording; // the submitting thread's; NULL: not only kernels are launched
+    cudaStream_t last_stream;    // the caller's of the last group
     struct pass_constants *constants; // of each pass
     uint8_t *memory;
     size_t constant_bytes;

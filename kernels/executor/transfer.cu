@@ -281,19 +281,16 @@ enum status transfer_await_callers(struct cuda_executor *self, struct cuda_slot 
 }
 
 enum status transfer_await_slots(struct cuda_executor *self, struct cuda_slot *lead,
-                                 cudaStream_t stream, int count)
+                                 cudaStream_t stream, unsigned long long id, int count)
 {
     enum status status = STATUS_OK;
-    unsigned long long id = 0;
     int last = -1;
     for (int k = 0; k < count && !status; k++) {
         const struct cuda_slot *before = &self->slot[lead[k].leader];
         if (!lead[k].handed_over || lead[k].leader == last)
             continue;
-        if (last < 0)
-            status = CUDA_CHECK(self->backend, cudaStreamGetId(stream, &id));
         last = lead[k].leader;
-        if (!status && before->work_stream_id != id)
+        if (before->work_stream_id != id)
             status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(stream, before->end, 0));
     }
     return status;

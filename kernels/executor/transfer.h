@@ -18,10 +18,10 @@ enum status transfer_upload(struct cuda_executor *self, struct cuda_slot *lead,
 enum status transfer_await_callers(struct cuda_executor *self, struct cuda_slot *lead,
                                    const struct work *work, int count);
 
-// Let `stream` wait until the memory of `count` slots from `lead` on is free of frames that were
-// handed over.
+// Let `stream`, of number `id`, wait until the memory of `count` slots from `lead` on is free of
+// frames that were handed over; 0: none of these was made on it.
 enum status transfer_await_slots(struct cuda_executor *self, struct cuda_slot *lead,
-                                 cudaStream_t stream, int count);
+                                 cudaStream_t stream, unsigned long long id, int count);
 
 // True if a target has planes that are the source's, and that passes do not read.
 bool transfer_has_reference(const struct cuda_executor *self);
