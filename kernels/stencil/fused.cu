@@ -2,6 +2,7 @@
 #include "kernels/stencil/fused.h"
 
 #include <assert.h>
+#include <stdint.h>
 
 // The forms of OP_SEPARABLE that stages/design/separable.h chooses: narrow, wide of 8-bit samples,
 // wide of deeper ones.
@@ -42,6 +43,17 @@ static bool is_next(const struct op *op)
            (op->border != BORDER_ZERO || op->border_value == 0);
 }
 
+// The reach of high bytes of taps, which are worth a kernel of its own where outer taps have none.
+static int high_reach(const struct op_separable *op, int reach)
+{
+    int high = reach == 32 ? SEPARABLE_HIGH_32 : reach == 48 ? SEPARABLE_HIGH_48 : reach;
+    bool all = false;
+    for (int k = high + 1; k <= radius_of(op); k++)
+        all = all || (k <= op->radius_x && op->tap_x[k] * 2 > UINT8_MAX) ||
+              (k <= op->radius_y && op->tap_y[k] * 2 > UINT8_MAX);
+    return all ? reach : high;
+}
+
 static struct choice choose(const struct op_separable *op, bool gradient)
 {
     static const int narrow[] = {4, 8, 16, 24, 0}, wide[] = {8, 16, 24, 32, 48, 0};
@@ -61,7 +73,8 @@ static struct choice choose(const struct op_separable *op, bool gradient)
         reach++;
     // Sixteen bytes to the left of a tile, or a multiple of that.
     int bytes = form == FORM_DEEP ? 2 : 1, needed = *reach + (gradient ? 4 : 0), step = 16 / bytes;
-    return {*reach, (needed + step - 1) / step * step, bytes, form != FORM_NARROW};
+    int high = form == FORM_WIDE ? high_reach(op, *reach) : *reach;
+    return {*reach, (needed + step - 1) / step * step, bytes, form != FORM_NARROW, high};
 }
 
 static struct choice choose_convolve(const struct op *op, int depth)

@@ -47,9 +47,12 @@ static __host__ __device__ constexpr int last_group(int reach, int left, bool gr
 
 // REACH: how far above and below a result the products go, at least the radius. LEFT: as far to the
 // left, from where groups of t are made. BYTES: of a sample. GRADIENT: one follows. WARPS: of a
-// block. BLOCKS: that are to share a multiprocessor: as many as there are registers for.
-template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_, int WARPS_, int BLOCKS_> struct shape {
-    static constexpr int REACH = REACH_, LEFT = LEFT_, BYTES = BYTES_;
+// block. BLOCKS: that are to share a multiprocessor: as many as there are registers for. HIGH: how far
+// products with the high bytes of taps go, which the outer taps of a Gaussian do not have.
+template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_, int WARPS_, int BLOCKS_,
+          int HIGH_ = REACH_>
+struct shape {
+    static constexpr int REACH = REACH_, LEFT = LEFT_, BYTES = BYTES_, HIGH = HIGH_;
     static constexpr bool GRADIENT = GRADIENT_;
     static constexpr int warps = WARPS_, threads = WARP * warps, BLOCKS = BLOCKS_;
     // Groups of the left half and of the right one.
@@ -71,6 +74,9 @@ template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_, int WARPS_, int BLO
     static constexpr int most = !carried ? 2 : GRADIENT ? 8 : REACH > 16 ? 64 : 3;
     // Matrices of eight rows that make the rows a band needs.
     static constexpr int matrices = (BAND + 2 * REACH) / 8;
+    // Of these, those at either end that no high byte of a tap falls on, and the others.
+    static constexpr int outer = (REACH - HIGH) / 8, high_matrices = matrices - 2 * outer;
+    static_assert(!outer || matrices % 2 == 0, "they are taken in pairs");
     // Rows of results that a warp makes: a gradient needs one more above and below.
     static constexpr int each = GRADIENT ? BAND - 2 : BAND, results = each * warps;
     static constexpr int rows = each * (warps - 1) + BAND + 2 * REACH;

@@ -7,7 +7,8 @@
 //
 //   sum tap x = sum low low + 2^8 (sum low high + sum high low) + 2^16 sum high high
 //
-// of which each part is a product of its own. It needs 32 bits without a sign.
+// of which each part is a product of its own. It needs 32 bits without a sign. Outer taps below 256 have
+// no high byte, so that a wide Gaussian's high bytes need fewer products: S::HIGH.
 #include <assert.h>
 #include <stdlib.h>
 
@@ -15,6 +16,23 @@
 #include "kernels/stencil/separable.cuh"
 
 // ---- bands ----
+
+// The groups of a half's products with the low bytes of taps, or with the high ones.
+template <typename S> static __host__ __device__ constexpr int first_of(int half, int part)
+{
+    return first_group(part ? S::HIGH : S::REACH, S::LEFT, S::GRADIENT, half);
+}
+
+template <typename S> static __host__ __device__ constexpr int last_of(int half, int part)
+{
+    return last_group(part ? S::HIGH : S::REACH, S::LEFT, S::GRADIENT, half);
+}
+
+// The order in which a band's matrices are multiplied: first those that high bytes fall on.
+static __host__ __device__ constexpr int matrix_of(int k, int outer, int matrices)
+{
+    return outer ? (k + outer) % matrices : k;
+}
 
 // Bands as separable_mma_u8_fragments() wrote them, low and high bytes of taps: the left factor of
 // each product down the columns, sixteen rows of samples at a time; the right factors along the
@@ -32,12 +50,12 @@ template <typename S> static __device__ inline u8_bands<S> load_bands(const stru
     u8_bands<S> b;
     const uint32_t *from = f->fragments + threadIdx.x;
     for (int part = 0; part < 2; part++)
-        for (int k = 0; k < 2 * b.pairs; k++, from += WARP)
+        for (int k = 0; k < 2 * b.pairs - (part ? 2 * S::outer : 0); k++, from += WARP)
             b.down[part][k] = __ldg(from);
     for (int part = 0; part < 2; part++)
         for (int half = 0; half < 2; half++) {
-            int first = half ? S::first_right : S::first_left;
-            for (int k = first; k <= (half ? S::last_right : S::last_left); k++, from += WARP)
+            int first = first_of<S>(half, part);
+            for (int k = first; k <= last_of<S>(half, part); k++, from += WARP)
                 b.along[part][half][k - first] = __ldg(from);
         }
     for (int k = 0; k < 4; k++) {
@@ -66,20 +84,24 @@ static __device__ inline void sum_down(const u8_bands<S> *b, int s,
 {
     const int nothing[4] = {0};
     bool brief = 4 * s + 2 == S::matrices;
+    bool has_high = 4 * s < S::high_matrices, high_brief = 4 * s + 2 == S::high_matrices;
     uint32_t x[2][2][2];
     for (int half = 0; half < 2; half++)
         for (int part = 0; part < S::BYTES; part++)
             for (int k = 0; k < (brief ? 1 : 2); k++) {
-                const uint32_t *from = &samples[S::BYTES == 1 ? 0 : half][4 * s + 2 * k];
-                x[half][part][k] = bytes_of(from[0], from[1], S::BYTES == 1 ? half : part);
+                const uint32_t *from = samples[S::BYTES == 1 ? 0 : half];
+                int first = matrix_of(4 * s + 2 * k, S::outer, S::matrices);
+                int second = matrix_of(4 * s + 2 * k + 1, S::outer, S::matrices);
+                x[half][part][k] = bytes_of(from[first], from[second], S::BYTES == 1 ? half : part);
             }
     const uint32_t *low = &b->down[0][4 * s], *high = &b->down[1][4 * s];
     for (int half = 0; half < 2; half++)
         multiply(brief, sum[half].low, low, x[half][0], s ? sum[half].low : b->down_start);
-    for (int half = 0; half < 2; half++)
-        multiply(brief, sum[half].middle, high, x[half][0], s ? sum[half].middle : nothing);
-    for (int half = 0; half < 2 && S::BYTES == 2; half++)
-        multiply(brief, sum[half].high, high, x[half][S::BYTES - 1], s ? sum[half].high : nothing);
+    for (int half = 0; half < 2 && has_high; half++)
+        multiply(high_brief, sum[half].middle, high, x[half][0], s ? sum[half].middle : nothing);
+    for (int half = 0; half < 2 && S::BYTES == 2 && has_high; half++)
+        multiply(high_brief, sum[half].high, high, x[half][S::BYTES - 1],
+                 s ? sum[half].high : nothing);
     for (int half = 0; half < 2 && S::BYTES == 2; half++)
         multiply(brief, sum[half].middle, low, x[half][S::BYTES - 1], sum[half].middle);
 }
@@ -127,17 +149,17 @@ static __device__ inline sixteen filter_along(const struct fused *f, const u8_ba
     const int nothing[4] = {0};
     struct parts sum[2];
     auto add = [&](int s, int half, int t, int tap, int part) {
-        int first = half ? S::first_right : S::first_left;
-        int last = half ? S::last_right : S::last_left;
+        int first = first_of<S>(half, tap), last = last_of<S>(half, tap);
         bool even = S::pairs && (i + s) % 2 == 0;
         if (s < first || s > last || (S::pairs && !even && s > first))
             return;
         bool two = even && s < last;
+        // Of the middle part the high bytes of taps come first, unless those of low ones begin earlier.
+        bool begins = s == first && (part != 1 || (first_of<S>(half, 0) == first &&
+                                                   (tap == 1 || first_of<S>(half, 1) > first)));
         const struct u8_group *groups = (half ? right : left) + s;
         int *to = part == 0 ? sum[half].low : part == 1 ? sum[half].middle : sum[half].high;
-        const int *start = s > first || (t == 1 && tap == 0) ? to
-                           : part == 0                       ? b->along_start
-                                                             : nothing;
+        const int *start = !begins ? to : part == 0 ? b->along_start : nothing;
         const uint32_t a[4] = {groups[0].part[t][0], groups[0].part[t][1], groups[two].part[t][0],
                                groups[two].part[t][1]};
         multiply(!two, to, a, &b->along[tap][half][s - first], start);
@@ -373,22 +395,23 @@ static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 size_t separable_mma_u8_fragments(const struct op_separable *op, struct choice choice,
                                   bool gradient, uint32_t *to)
 {
-    int pairs = ((BAND + 2 * choice.reach) / 8 + 1) / 2;
+    int matrices = (BAND + 2 * choice.reach) / 8, outer = (choice.reach - choice.high) / 8;
+    int pairs = (matrices + 1) / 2, high_pairs = pairs - outer;
     size_t used = 0;
-    for (int i = 0; i < 2 * pairs * 2 * WARP; i++, used++) {
+    for (int i = 0; i < (pairs + high_pairs) * 2 * WARP; i++, used++) {
         int lane = i % WARP, lower = i / WARP % 2, pair = i / (2 * WARP) % pairs;
         int part = i / (2 * WARP * pairs);
         for (int e = 0; to && e < 4; e++) {
-            int row = 16 * pair + 8 * (e / 2) + lane % 4 * 2 + e % 2;
+            int row = 8 * matrix_of(2 * pair + e / 2, outer, matrices) + lane % 4 * 2 + e % 2;
             to[used] =
                 (e ? to[used] : 0) | tap_byte(op->tap_y, op->radius_y,
                                               row - lane / 4 - 8 * lower - choice.reach, part, e);
         }
     }
     for (int n = 0; n < 4; n++) {
-        int part = n / 2, half = n % 2;
-        int first = first_group(choice.reach, choice.left, gradient, half);
-        int count = last_group(choice.reach, choice.left, gradient, half) - first + 1;
+        int part = n / 2, half = n % 2, reach = part ? choice.high : choice.reach;
+        int first = first_group(reach, choice.left, gradient, half);
+        int count = last_group(reach, choice.left, gradient, half) - first + 1;
         int column = choice.left - (gradient ? GRADIENT_OFFSET : 0) + 8 * half;
         for (int i = 0; i < count * WARP; i++, used++) {
             int q = i % WARP % 4;
@@ -450,9 +473,10 @@ static cudaError_t launch_either(const struct fused *f, cudaStream_t stream)
                                            : launch_shape<S>(f, stream);
 }
 
-static cudaError_t launch_bytes(const struct fused *f, int reach, cudaStream_t stream)
+static cudaError_t launch_bytes(const struct fused *f, struct choice choice, cudaStream_t stream)
 {
-    switch (reach) {
+    bool all = choice.high == choice.reach;
+    switch (choice.reach) {
     case 8:
         return launch<shape<8, 16, 1, false, 4, 5>>(f, stream);
     case 16:
@@ -460,9 +484,11 @@ static cudaError_t launch_bytes(const struct fused *f, int reach, cudaStream_t s
     case 24:
         return launch<shape<24, 32, 1, false, 4, 4>>(f, stream);
     case 32:
-        return launch<shape<32, 32, 1, false, 4, 3>>(f, stream);
+        return all ? launch<shape<32, 32, 1, false, 4, 3>>(f, stream)
+                   : launch<shape<32, 32, 1, false, 4, 3, SEPARABLE_HIGH_32>>(f, stream);
     default:
-        return launch<shape<48, 48, 1, false, 4, 3>>(f, stream);
+        return all ? launch<shape<48, 48, 1, false, 4, 3>>(f, stream)
+                   : launch<shape<48, 48, 1, false, 4, 3, SEPARABLE_HIGH_48>>(f, stream);
     }
 }
 
@@ -470,7 +496,7 @@ cudaError_t separable_mma_u8_async(const struct fused *f, struct choice choice, 
                                    cudaStream_t stream)
 {
     if (choice.bytes == 1)
-        return launch_bytes(f, choice.reach, stream);
+        return launch_bytes(f, choice, stream);
     if (gradient)
         return choice.reach == 4 ? launch<shape<4, 8, 2, true, 4, 4>>(f, stream)
                                  : launch<shape<8, 16, 2, true, 4, 4>>(f, stream);
