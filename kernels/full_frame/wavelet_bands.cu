@@ -170,15 +170,16 @@ static __global__ void __launch_bounds__(THREADS, 2)
         if (first_y + row < w.height)
             *(float4 *)(plane_row(&w, w.shown, first_y + row) + first_x + column) = four;
     });
-    if (SHOW != WAVELET_SHOW_SCALE)
-        return;
+    if constexpr (SHOW == WAVELET_SHOW_SCALE) {
 #pragma unroll
-    for (int n = 0; n < ITEMS * STRIP; n++)
-        shown[n / STRIP][n % STRIP] = (float)(winners[n / STRIP][n % STRIP / 4] >> n % 4 * 8 & 255);
-    tile_transpose(&tile, shown, [&](int row, int column, float4 four) {
-        if (first_y + row < w.height)
-            *(float4 *)(plane_row(&w, w.winner, first_y + row) + first_x + column) = four;
-    });
+        for (int n = 0; n < ITEMS * STRIP; n++)
+            shown[n / STRIP][n % STRIP] =
+                (float)(winners[n / STRIP][n % STRIP / 4] >> n % 4 * 8 & 255);
+        tile_transpose(&tile, shown, [&](int row, int column, float4 four) {
+            if (first_y + row < w.height)
+                *(float4 *)(plane_row(&w, w.winner, first_y + row) + first_x + column) = four;
+        });
+    }
 }
 
 // One column of a tile of the picture.
