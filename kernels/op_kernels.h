@@ -50,8 +50,8 @@ struct op_kernels {
     cudaError_t (*stencil_async)(const struct stencil *stencil, cudaStream_t stream);
     cudaError_t (*full_frame_async)(const struct full_frame *frame, cudaStream_t stream);
 
-    // That puts nothing on the stream but by kernel_launch() (kernels/recording.cuh), or a stencil's
-    // transform does: launches may then be recorded, and made later in one go.
+    // Whether the row puts nothing on the stream but by kernel_launch() (kernels/recording.cuh), its
+    // transform left out: launches may then be recorded, and made later in one go.
     bool launches;
 };
 

@@ -24,7 +24,7 @@ struct recorded_launch {
     size_t bytes_begin, bytes_end; // where they lie in `data`
 };
 
-// A copy may end in `data`, behind `bytes`.
+// A copy of a recording may end in `data`, behind its `bytes` (kernels/executor/graph.cu).
 struct recording {
     cudaStream_t stream; // where all launches go
     int launches, arguments;
@@ -35,14 +35,17 @@ struct recording {
 };
 
 // Let launches of the calling thread, all on `stream`, go to `recording` until recording_end(). When
-// it is full, what it holds is launched, it is empty, and all further launches are made at once.
+// it is full, what it holds is launched, it is empty, and all further launches are made at once; an error
+// of these is the runtime's last. A thread that records may not begin another (asserted), nor launch on
+// another stream (asserted).
 void recording_begin(struct recording *recording, cudaStream_t stream);
 void recording_end(void);
 
 // Launch all that is recorded on its stream, in order.
 cudaError_t recording_launch(const struct recording *recording);
 
-// Where the arguments of launch `k` lie, as the runtime wants them.
+// Where the arguments of launch `k` lie, as the runtime wants them: within the recording, until it is
+// begun again.
 void recording_arguments(const struct recording *recording, int k,
                          void *argument[RECORDED_ARGUMENTS]);
 

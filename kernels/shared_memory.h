@@ -1,7 +1,7 @@
 // How much dynamic shared memory a kernel may have.
 //
-// A launch that wants more than 48 KiB together with what its kernel declares is refused unless that
-// was allowed to the kernel on this device. What is allowed holds for the kernel, not for a launch, and
+// A launch that wants more than 48 KiB together with what its kernel declares, which is 8 KiB at most
+// in this program, is refused unless that was allowed to the kernel on this device. What is allowed holds for the kernel, not for a launch, and
 // the last one to say so wins: another thread's, or one that was recorded before. So as much is allowed
 // each time as the device has, whatever the launch takes.
 #pragma once

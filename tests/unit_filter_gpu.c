@@ -260,8 +260,9 @@ static void threads_take_different_shared_memory(void **state)
                                     .got = test_picture(&input, ROWS_TIGHT)};
         for (int k = 0; k < 2; k++)
             assert_int_equal(pthread_create(&thread[k], NULL, filter_again_and_again, &busy[k]), 0);
-        for (int k = 0; k < 2; k++) {
+        for (int k = 0; k < 2; k++)
             pthread_join(thread[k], NULL);
+        for (int k = 0; k < 2; k++) {
             if (busy[k].failed)
                 fail_msg("%s beside %s: %d frames failed: %s", pairs[p][k], pairs[p][!k],
                          busy[k].failed, test_sentence);
@@ -274,6 +275,101 @@ static void threads_take_different_shared_memory(void **state)
     }
     test_picture_free(in);
 }
+
+// ---- launches as graphs ----
+
+// Calls of the runtime that the linker sends here. One that is to fail does so before it does anything,
+// and those behind it work.
+static int graphs_launched, arguments_set;
+static bool no_graph, no_arguments;
+
+int __real_cudaGraphLaunch(void *graph, void *stream) __attribute__((weak));
+int __real_cudaGraphInstantiateWithFlags(void **runs, void *graph, unsigned long long flags)
+    __attribute__((weak));
+int __real_cudaGraphExecKernelNodeSetParams(void *runs, void *node, const void *params)
+    __attribute__((weak));
+int __wrap_cudaGraphLaunch(void *graph, void *stream);
+int __wrap_cudaGraphInstantiateWithFlags(void **runs, void *graph, unsigned long long flags);
+int __wrap_cudaGraphExecKernelNodeSetParams(void *runs, void *node, const void *params);
+
+enum { NO_MEMORY = 2 }; // cudaErrorMemoryAllocation
+
+int __wrap_cudaGraphLaunch(void *graph, void *stream)
+{
+    graphs_launched++;
+    return __real_cudaGraphLaunch(graph, stream);
+}
+
+int __wrap_cudaGraphInstantiateWithFlags(void **runs, void *graph, unsigned long long flags)
+{
+    return no_graph ? NO_MEMORY : __real_cudaGraphInstantiateWithFlags(runs, graph, flags);
+}
+
+int __wrap_cudaGraphExecKernelNodeSetParams(void *runs, void *node, const void *params)
+{
+    arguments_set++;
+    return no_arguments ? NO_MEMORY : __real_cudaGraphExecKernelNodeSetParams(runs, node, params);
+}
+
+// Frames in the GPU's memory, each in its own, by a filter with one under way.
+static void filter_frames(void)
+{
+    enum { FRAMES = 6 };
+    const struct sluice_format input = test_format("gray", 131, 40);
+    struct sluice_filter *filter = gpu_filter("gaussian=1,sobel", &input, 1);
+    struct test_picture *want = test_picture(&input, ROWS_TIGHT);
+    struct device_picture source[FRAMES], target[FRAMES];
+    struct test_picture *in[FRAMES], *got[FRAMES];
+    graphs_launched = arguments_set = 0;
+    for (int k = 0; k < FRAMES; k++) {
+        in[k] = test_noise(&input, ROWS_ODD, (uint32_t)k);
+        got[k] = test_picture(&input, ROWS_ODD);
+        source[k] = to_device(in[k]);
+        target[k] = to_device(got[k]);
+        if (sluice_filter_run(filter, &source[k].frame, &target[k].frame, NULL))
+            fail_msg("frame %d: %s", k, test_sentence);
+    }
+    sluice_filter_destroy(&filter);
+    int launched = graphs_launched, set = arguments_set;
+    for (int k = 0; k < FRAMES; k++) {
+        test_reference("gaussian=1,sobel", in[k], false, want);
+        from_device(&target[k], got[k]);
+        gpu->device_free(gpu, source[k].memory);
+        test_same("gaussian=1,sobel", got[k], want);
+        test_picture_free(in[k]);
+        test_picture_free(got[k]);
+    }
+    test_picture_free(want);
+    graphs_launched = launched;
+    arguments_set = set;
+}
+
+static void launches_that_come_again_are_a_graph(void **state)
+{
+    (void)state;
+    if (!gpu)
+        skip();
+    filter_frames();
+    assert_true(graphs_launched >= 2);
+    assert_true(arguments_set >= 1);
+}
+
+static void launches_go_on_without_a_graph(void **state)
+{
+    (void)state;
+    if (!gpu)
+        skip();
+    no_graph = true;
+    filter_frames();
+    no_graph = false;
+    assert_int_equal(graphs_launched, 0);
+    no_arguments = true;
+    filter_frames();
+    no_arguments = false;
+    assert_int_equal(arguments_set, 1); // and no second time
+}
+
+// ---- refusals ----
 
 static void memory_of_another_kind_is_refused(void **state)
 {
@@ -334,6 +430,8 @@ int main(void)
         cmocka_unit_test(results_are_those_of_the_reference),
         cmocka_unit_test(frames_overlap),
         cmocka_unit_test(threads_take_different_shared_memory),
+        cmocka_unit_test(launches_that_come_again_are_a_graph),
+        cmocka_unit_test(launches_go_on_without_a_graph),
         cmocka_unit_test(memory_of_another_kind_is_refused),
         cmocka_unit_test(pictures_are_as_tall_as_grids),
     };

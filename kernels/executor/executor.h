@@ -51,7 +51,7 @@ struct cuda_slot {
     bool timed;       // the times of the frames that it leads are taken
     uint8_t *memory;
     int lane;           // whose stream `end` is on, if it leads; LANE_NONE: a caller's
-    long long turn;     // of its last frame among all, if it leads; from 1
+    long long turn;     // the number of its last group among all groups, if it leads; from 1
     struct graph graph; // of the launches of its groups, if it leads
     int leader;         // the slot whose events are this one's
     bool over;          // atomic: `end` was waited for

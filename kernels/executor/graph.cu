@@ -62,7 +62,7 @@ static bool is_same_launch(const struct recording *a, const struct recording *b,
                    first->bytes_end - first->bytes_begin);
 }
 
-// Of a recording with the same kernels.
+// Let launch `k` of `to` be that of `from`, which has the same kernels.
 static void copy_launch(struct recording *to, const struct recording *from, int k)
 {
     const struct recorded_launch *launch = &from->launch[k];

@@ -6,7 +6,7 @@
 // behind its own last run, so each slot has its own. Where kernels change, as frames lie differently,
 // the slot has another, up to GRAPH_FORMS; further sequences are launched kernel by kernel. So is a
 // sequence that comes for the first time, for a graph costs more to make than it saves one frame, and
-// all where the driver makes no graph. Nothing is destroyed while it may run: graph_finish() does.
+// all where the driver makes no graph.
 //
 // The submitting thread calls, with the device current.
 #pragma once
@@ -29,9 +29,10 @@ struct graph {
     struct graph_form form[GRAPH_FORMS];
 };
 
-// Launch what is recorded, on its stream.
+// Launch what is recorded, on its stream. STATUS_OK, or the failure of the GPU, which was logged. The
+// recording may be begun again at once: its arguments have been copied.
 enum status graph_launch(struct graph *graph, struct cuda_backend *backend,
                          const struct recording *recording);
 
-// Free it. No launch is under way.
+// Free it. The runtime keeps what is still running until that has ended.
 void graph_finish(struct graph *graph);

@@ -43,7 +43,7 @@ static bool is_next(const struct op *op)
            (op->border != BORDER_ZERO || op->border_value == 0);
 }
 
-// The reach of high bytes of taps, which are worth a kernel of its own where outer taps have none.
+// The reach of high bytes of taps: where outer taps have none, a kernel leaves their products out.
 static int high_reach(const struct op_separable *op, int reach)
 {
     int high = reach == 32 ? SEPARABLE_HIGH_32 : reach == 48 ? SEPARABLE_HIGH_48 : reach;

@@ -48,7 +48,7 @@ static __host__ __device__ constexpr int last_group(int reach, int left, bool gr
 // REACH: how far above and below a result the products go, at least the radius. LEFT: as far to the
 // left, from where groups of t are made. BYTES: of a sample. GRADIENT: one follows. WARPS: of a
 // block. BLOCKS: that are to share a multiprocessor: as many as there are registers for. HIGH: how far
-// products with the high bytes of taps go, which the outer taps of a Gaussian do not have.
+// products with the high bytes of taps go, which outer taps may not have.
 template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_, int WARPS_, int BLOCKS_,
           int HIGH_ = REACH_>
 struct shape {

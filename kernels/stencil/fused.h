@@ -14,8 +14,9 @@
 
 enum { FUSED_COLUMNS = 128 }; // of a block
 
-// How far high bytes of taps go in the kernels of separable_mma_u8 for Gaussians of bytes that reach 32 and
-// 48: taps of at most 32, or 48, that sum to 2^16 fall below 256 before that.
+// How far high bytes of taps go in the kernels of separable_mma_u8 that are for Gaussians of bytes of reach
+// 32 and 48: with the default radius, taps that sum to 2^16 are below 256 from there on. Others, which are
+// cut off earlier, have kernels whose high bytes go all the way.
 enum { SEPARABLE_HIGH_32 = 24, SEPARABLE_HIGH_48 = 32 };
 
 // One gradient of three by three, |gx| + |gy|, unscaled.
@@ -69,7 +70,7 @@ struct choice {
     int left;  // columns to the left of a tile at which it begins to read
     int bytes; // of a sample
     bool u8;   // separable_mma_u8, not separable_mma_f16
-    int high;  // separable_mma_u8: the same of high bytes of taps: `reach`, or SEPARABLE_HIGH_...
+    int high;  // separable_mma_u8: of the high bytes of taps: `reach`, or SEPARABLE_HIGH_...
 };
 
 extern "C" {

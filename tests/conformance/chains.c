@@ -40,6 +40,8 @@ const char *const fixed_chains[] = {
     "gaussian=11:border=wrap",
     "gaussian=13",
     "gaussian=14:40:mirror",
+    "gaussian=40:30", // outer taps of two bytes
+    "gaussian=60:45:reflect",
     "gaussian=20:border=zero",
     "gaussian=20:border=mirror",
     "gaussian=60",
@@ -58,6 +60,7 @@ const char *const fixed_chains[] = {
     "box=700",
     "sharpen",
     "sharpen=2.5:4:border=zero",
+    "sharpen=1.5:40:30",
     "sharpen=16:0.5",
     "sharpen=0.7:25:border=wrap",
     "sharpen=1:9:border=mirror",
