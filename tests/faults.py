@@ -36,9 +36,10 @@ SECONDS, PATIENCE = 5, 30
 EXIT_CODES = {*range(8), 129, 130, 143}
 CLASSES = ["memory", "system", "libav", "http", "json"]  # and memory-any, which ends FFmpeg 5.1 itself
 CLIP = ["-f", "lavfi", "-i", "testsrc2=size=64x48:rate=8:duration=1", "-f", "lavfi", "-i",
-        "sine=440:sample_rate=8000", "-shortest", "-c:v", "libx264", "-preset", "ultrafast", "-g", "4", "-c:a",
+        "sine=440:sample_rate=8000:duration=1", "-c:v", "libx264", "-preset", "ultrafast", "-g", "4", "-c:a",
         "aac", "-fflags", "+bitexact", "-flags", "+bitexact"]
-CLIPS = ("clip.mkv", "template.png")
+LONG = [word.replace(":duration=1", ":duration=2") if "sine" in word else word for word in CLIP]  # its sound goes on
+CLIPS = ("clip.mkv", "long.mkv", "template.png")
 HLS = ["--option", "hls_time=0.4", "--option", "g=4"]
 
 
@@ -70,6 +71,7 @@ JOBS = {
     "shard": Job(["clip.mkv", "o.mp4", "--shard", "1/2"], random=("manifest",), keeps=True),
     "shard-again": Job(["clip.mkv", "o.mp4", "--shard", "2/3", "--repeatable"], random=("manifest",), keeps=True),
     "jobs": Job(["clip.mkv", "o.mp4", "--jobs", "2"], random=("manifest",), keeps=True),
+    "long": Job(["long.mkv", "o.mp4", "--jobs", "2"], random=("manifest",), keeps=True),
     "join": Job(["join", "o.mp4"], before=[["clip.mkv", "o.mp4", "--shard", f"{k}/2"] for k in (1, 2)],
                 random=("manifest",)),
     "audit": Job(["audit", "o.mp4", "--samples", "3", "--seed", "1"], before=[["clip.mkv", "o.mp4", "--jobs", "2"]],
@@ -104,7 +106,8 @@ class Program:
         self.sanitizes = b"__asan_init" in Path(self.sluice).read_bytes()
         if not self.interposer.exists():
             sys.exit(f"{self.interposer} is missing: make {self.interposer}")
-        subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-y", *CLIP, self.place / "clip.mkv"], check=True)
+        for options, name in ((CLIP, "clip.mkv"), (LONG, "long.mkv")):
+            subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-y", *options, self.place / name], check=True)
         subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-y", "-f", "lavfi", "-i", "testsrc=size=16x16",
                         "-frames:v", "1", self.place / "template.png"], check=True)
         self.made = {}

@@ -148,8 +148,8 @@ def test_sound_with_a_header_that_nobody_knows_costs_its_packet(run, tmp_path):
 
 
 def times_of(file, stream):
-    told = tools.probe(file, "-select_streams", f"v:{stream}", "-show_packets", "-show_entries", "packet=pts_time")
-    times = sorted(float(packet["pts_time"]) for packet in told["packets"])
+    told = tools.probe(file, "-select_streams", f"v:{stream}", "-show_packets", "-show_entries", "packet=pts_time,flags")
+    times = sorted(float(packet["pts_time"]) for packet in told["packets"] if "D" not in packet["flags"])
     return [time - times[0] for time in times]
 
 
@@ -190,7 +190,7 @@ def test_headers_with_a_wrong_frame_rate_change_no_time(run, tmp_path, suffix):
     result = run(film, "out.mkv", "-f", "null", "-c:v", "ffv1")
     assert result.code == 0 and "jumps" not in result.stderr, result.stderr
     was, now = times_of(film, 0), times_of(tmp_path / "out.mkv", 0)
-    assert len(was) == len(now) == 100 and not moved(was, now)
+    assert len(was) == len(now) >= 99 and not moved(was, now)  # FFmpeg 7.1's MP4 ends before the last frame's time
 
 
 @pytest.mark.parametrize("seconds, stream", [(-1, 0), (4, 0), (20, 0), (4, 1)])
@@ -266,7 +266,7 @@ def test_a_gap_is_no_damaged_time(run, tmp_path, suffix, gap):
     result = run(film, "out.mkv", "-f", "null", "-c:v", "ffv1")
     assert result.code == 0 and "time of a frame" not in result.stderr, result.stderr
     was, now = times_of(film, 0), times_of(tmp_path / "out.mkv", 0)
-    assert len(was) == len(now) == 100 and not moved(was, now)
+    assert len(was) == len(now) >= 99 and not moved(was, now)  # FFmpeg 7.1's MP4 ends before the last frame's time
 
 
 def test_a_stream_that_pauses_is_no_clock_that_jumps(run, tmp_path):

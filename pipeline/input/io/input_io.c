@@ -148,8 +148,16 @@ AVIOContext *input_io_context(const struct input_io *input)
 
 size_t input_io_read_at(const struct input_io *input, int64_t at, uint8_t *to, size_t size)
 {
-    ssize_t got = input_io_size(input) < 0 ? 0 : pread(input->fd, to, size, at);
-    return got < 0 ? 0 : (size_t)got;
+    size_t got = 0;
+    ssize_t more = input_io_size(input) >= 0;
+    while (more > 0 && got < size) { // a file system may give less than there is
+        more = pread(input->fd, to + got, size - got, at + (int64_t)got);
+        if (more < 0 && errno == EINTR)
+            more = 1;
+        else if (more > 0)
+            got += (size_t)more;
+    }
+    return got;
 }
 
 int64_t input_io_size(const struct input_io *input)
