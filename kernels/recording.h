@@ -30,13 +30,13 @@ struct recording {
     int launches, arguments;
     size_t bytes;
     struct recorded_launch launch[RECORDED_LAUNCHES];
-    uint16_t at[RECORDED_ARGUMENTS]; // of arguments in `data`
+    uint16_t at[RECORDED_ARGUMENTS]; // where arguments lie in `data`
     alignas(16) uint8_t data[RECORDED_BYTES];
 };
 
 // Let launches of the calling thread, all on `stream`, go to `recording` until recording_end(). When
-// it is full, what it holds is launched, it is empty, and all further launches are made at once; an error
-// of these is the runtime's last. A thread that records may not begin another (asserted), nor launch on
+// it is full, what it holds is launched, it is empty, and all further launches are made at once; their
+// errors are the runtime's last. A thread that records may not begin another (asserted), nor launch on
 // another stream (asserted).
 void recording_begin(struct recording *recording, cudaStream_t stream);
 void recording_end(void);

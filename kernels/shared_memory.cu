@@ -2,7 +2,7 @@
 
 cudaError_t shared_memory_allow(const void *kernel, size_t bytes)
 {
-    const size_t free_for_all = 40 << 10; // of 48 KiB, of which the kernel may declare some
+    const size_t free_for_all = 40 << 10; // 48 KiB, less what kernels declare
     struct cudaFuncAttributes about;
     int device = 0, most = 0;
     if (bytes <= free_for_all)

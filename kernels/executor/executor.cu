@@ -379,7 +379,7 @@ static bool is_over(const struct cuda_executor *self, const struct cuda_slot *le
             __atomic_load_n(&self->over[lead->lane], __ATOMIC_ACQUIRE) >= lead->turn);
 }
 
-// Of two threads that come at once the later turn may be lost: then somebody asks the GPU again.
+// The later turn of two threads that come at once may be lost: then somebody asks the GPU again.
 static void set_over(struct cuda_executor *self, struct cuda_slot *lead)
 {
     __atomic_store_n(&lead->over, true, __ATOMIC_RELEASE);

@@ -52,7 +52,7 @@ struct cuda_slot {
     uint8_t *memory;
     int lane;           // whose stream `end` is on, if it leads; LANE_NONE: a caller's
     long long turn;     // the number of its last group among all groups, if it leads; from 1
-    struct graph graph; // of the launches of its groups, if it leads
+    struct graph graph; // launches of its groups, if it leads
     int leader;         // the slot whose events are this one's
     bool over;          // atomic: `end` was waited for
     bool handed_over;   // and not used since

@@ -98,7 +98,7 @@ static void unmake(struct graph_form *form)
     form->graph = NULL;
 }
 
-// What it needs on the device is there when this returns, so that a launch finds it.
+// A graph's memory on the device is there when this returns, so that a launch finds it.
 static cudaError_t make(struct graph_form *form, const struct recording *recording)
 {
     cudaError_t error = cudaGraphCreate(&form->graph, 0);

@@ -74,7 +74,7 @@ struct shape {
     static constexpr int most = !carried ? 2 : GRADIENT ? 8 : REACH > 16 ? 64 : 3;
     // Matrices of eight rows that make the rows a band needs.
     static constexpr int matrices = (BAND + 2 * REACH) / 8;
-    // Of these, those at either end that no high byte of a tap falls on, and the others.
+    // Matrices at either end that no high byte of a tap falls on, and the others.
     static constexpr int outer = (REACH - HIGH) / 8, high_matrices = matrices - 2 * outer;
     static_assert(!outer || matrices % 2 == 0, "they are taken in pairs");
     // Rows of results that a warp makes: a gradient needs one more above and below.

@@ -154,7 +154,7 @@ static __device__ inline sixteen filter_along(const struct fused *f, const u8_ba
         if (s < first || s > last || (S::pairs && !even && s > first))
             return;
         bool two = even && s < last;
-        // Of the middle part the high bytes of taps come first, unless those of low ones begin earlier.
+        // High bytes of taps begin the middle part, unless low ones begin earlier.
         bool begins = s == first && (part != 1 || (first_of<S>(half, 0) == first &&
                                                    (tap == 1 || first_of<S>(half, 1) > first)));
         const struct u8_group *groups = (half ? right : left) + s;

@@ -42,7 +42,7 @@ struct test_case {
     struct format tee_wanted[MAX_PICTURES];
     struct picture_memory source[MANY_SLOTS];
     struct picture_memory lent[MANY_SLOTS]; // its copy, which early rounds read on the host
-    // of each picture that the program makes; the last round's are the targets on the host, too
+    // Pictures that the program makes; the last round's are the targets on the host, too.
     struct picture_memory early[ROUNDS - 1][MANY_SLOTS][MAX_PICTURES];
     struct picture_memory target[MANY_SLOTS][MAX_PICTURES], expected[MANY_SLOTS][MAX_PICTURES];
     struct image tee[ROUNDS][MANY_SLOTS][MAX_PICTURES];
