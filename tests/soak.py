@@ -1,9 +1,10 @@
-"""A run as long as weeks are short: soak.py [--seconds N] [--rate FPS] [--jobs N], with SLUICE naming the program.
+"""A run as long as weeks are short: soak.py [--seconds N] [--rate FPS] [--pace P] [--jobs N], with SLUICE naming the program.
 
 A camera of small pictures, many a second, that hangs up every twenty seconds; packets are lost and
 corrupted on the way; the pictures go into segments, a playlist, a port that nobody listens on, and
 to a browser; meanwhile parameters change, figures are asked for and snapshots taken. 540 s of 500
-pictures a second are as many as three hours of 25. Meant for builds with sanitizers; without, its
+pictures a second are as many as three hours of 25; --pace 1.25 sends three hours of the camera's time
+in 2 h 24 min. Meant for builds with sanitizers; without, its
 figures of memory, threads and descriptors count, too. Before it, --jobs: so many jobs of all kinds in
 one process (soak_jobs.c, beside the program). Tells every ten minutes or so on stderr what it has
 found. Exits with 1 if anything is wrong."""
@@ -35,24 +36,24 @@ def make_clip(path, rate):
 
 
 class Camera(threading.Thread):
-    """Sends the clip at its pace to whoever connects, and hangs up."""
+    """Sends the clip to whoever connects, `pace` times as fast as it plays, and hangs up."""
 
-    def __init__(self, clip):
+    def __init__(self, clip, pace):
         super().__init__(daemon=True)
-        self.data, self.connections = clip.read_bytes(), 0
+        self.data, self.connections, self.lasts = clip.read_bytes(), 0, CONNECTION_S / pace
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.start()
 
     def run(self):
-        step = max(188, len(self.data) // (CONNECTION_S * 50) // 188 * 188)
+        step = max(188, int(len(self.data) / (self.lasts * 50)) // 188 * 188)
         while True:
             connection, _ = self.listener.accept()
             self.connections += 1
             begin = time.monotonic()
             with connection:
                 for at in range(0, len(self.data), step):
-                    time.sleep(max(0, begin + CONNECTION_S * at / len(self.data) - time.monotonic()))
+                    time.sleep(max(0, begin + self.lasts * at / len(self.data) - time.monotonic()))
                     try:
                         connection.sendall(self.data[at:at + step])
                     except OSError:
@@ -140,6 +141,7 @@ def quarters(used):
 
 
 def check(told, used, rate, seconds):
+    """`seconds` are the camera's: of what it sent."""
     _, second, _, last = quarters(used)
     frames = told["frames"]
     drops = sum(frames[k] for k in ("dropped_range", "dropped_stop", "dropped_clock", "dropped_late", "dropped_disk"))
@@ -178,6 +180,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=540)
     parser.add_argument("--rate", type=int, default=500)
+    parser.add_argument("--pace", type=float, default=1)
     parser.add_argument("--jobs", type=int, default=0)
     options = parser.parse_args()
     sluice = Path(os.environ.get("SLUICE", "build/sluice")).absolute()
@@ -188,7 +191,7 @@ def main():
         if not options.seconds:
             return
         make_clip(folder / "clip.ts", options.rate)
-        camera = Camera(folder / "clip.ts")
+        camera = Camera(folder / "clip.ts", options.pace)
         metrics, page = free_port(), free_port()
         job = subprocess.Popen(
             [sluice, f"tcp://127.0.0.1:{camera.port}", "rec.mkv",
@@ -210,7 +213,7 @@ def main():
         if code not in (0, 3) or not (folder / "run.json").exists():
             sys.exit(f"exit {code}\n{said[-6000:]}")
         told = json.loads((folder / "run.json").read_text())
-        facts = check(told, used, options.rate, options.seconds)
+        facts = check(told, used, options.rate, options.pace * options.seconds)
         print(json.dumps({"frames": told["frames"], "outputs": told["outputs"],
                           "latency_s": told["time"]["latency_s"], "quarters": quarters(used),
                           "reports": reports[:40], "facts": facts}, indent=1))
