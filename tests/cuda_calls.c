@@ -50,6 +50,10 @@ struct call {
     CALL(int, cudaPointerGetAttributes, (void *about, const void *p), (about, p))                \
     CALL(int, cudaMemcpyAsync, (void *to, const void *from, size_t n, int k, void *s),           \
          (to, from, n, k, s))                                                                    \
+    CALL(int, cudaMemcpyBatchAsync,                                                              \
+         (void *to, const void *from, const void *n, size_t k, void *a, void *i, size_t as,      \
+          void *s),                                                                              \
+         (to, from, n, k, a, i, as, s))                                                          \
     CALL(int, cudaMemcpy2DAsync,                                                                 \
          (void *to, size_t tp, const void *from, size_t fp, size_t w, size_t h, int k, void *s), \
          (to, tp, from, fp, w, h, k, s))                                                         \

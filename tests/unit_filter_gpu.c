@@ -369,6 +369,73 @@ static void launches_go_on_without_a_graph(void **state)
     assert_int_equal(arguments_set, 1); // and no second time
 }
 
+// ---- copies ----
+
+static int copy_calls, copies;
+
+int __real_cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
+    __attribute__((weak));
+int __real_cudaMemcpyBatchAsync(void *to, const void *from, const void *bytes, size_t count,
+                                void *attributes, void *of, size_t numbers, void *stream)
+    __attribute__((weak));
+int cudaRuntimeGetVersion(int *version) __attribute__((weak));
+int __wrap_cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream);
+int __wrap_cudaMemcpyBatchAsync(void *to, const void *from, const void *bytes, size_t count,
+                                void *attributes, void *of, size_t numbers, void *stream);
+
+int __wrap_cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
+{
+    copy_calls++;
+    copies++;
+    return __real_cudaMemcpyAsync(to, from, bytes, kind, stream);
+}
+
+int __wrap_cudaMemcpyBatchAsync(void *to, const void *from, const void *bytes, size_t count,
+                                void *attributes, void *of, size_t numbers, void *stream)
+{
+    copy_calls++;
+    copies += (int)count;
+    return __real_cudaMemcpyBatchAsync(to, from, bytes, count, attributes, of, numbers, stream);
+}
+
+// Planes of frames that go together are copied by one call up and one down, where CUDA has such a call.
+static void planes_are_copied_at_once(void **state)
+{
+    (void)state;
+    if (!gpu)
+        skip();
+    enum { FRAMES = 2, PLANES = 3 };
+    const struct sluice_format input = test_format("yuv420p", 128, 40);
+    struct sluice_filter *filter = gpu_filter("gaussian=1", &input, FRAMES);
+    struct test_picture *in[FRAMES], *got[FRAMES], *want = test_picture(&input, ROWS_TIGHT);
+    struct sluice_frame from[FRAMES], to[FRAMES], made = {.size = sizeof made};
+    int version = 0;
+    for (int k = 0; k < FRAMES; k++) {
+        in[k] = test_noise(&input, ROWS_TIGHT, (uint32_t)k);
+        got[k] = test_picture(&input, ROWS_TIGHT);
+        from[k] = in[k]->frame;
+        to[k] = got[k]->frame;
+    }
+    for (int run = 0; run < 2; run++) { // constants come with the first
+        copy_calls = copies = 0;
+        if (sluice_filter_submit_many(filter, from, to, FRAMES, NULL))
+            fail_msg("%s", test_sentence);
+        for (int k = 0; k < FRAMES; k++)
+            assert_int_equal(sluice_filter_receive(filter, &made), SLUICE_STATUS_OK);
+    }
+    assert_int_equal(copies, 2 * FRAMES * PLANES);
+    assert_int_equal(cudaRuntimeGetVersion(&version), 0);
+    assert_int_equal(copy_calls, version >= 13000 ? 2 : copies);
+    sluice_filter_destroy(&filter);
+    for (int k = 0; k < FRAMES; k++) {
+        test_reference("gaussian=1", in[k], false, want);
+        test_same("gaussian=1", got[k], want);
+        test_picture_free(in[k]);
+        test_picture_free(got[k]);
+    }
+    test_picture_free(want);
+}
+
 // ---- refusals ----
 
 static void memory_of_another_kind_is_refused(void **state)
@@ -432,6 +499,7 @@ int main(void)
         cmocka_unit_test(threads_take_different_shared_memory),
         cmocka_unit_test(launches_that_come_again_are_a_graph),
         cmocka_unit_test(launches_go_on_without_a_graph),
+        cmocka_unit_test(planes_are_copied_at_once),
         cmocka_unit_test(memory_of_another_kind_is_refused),
         cmocka_unit_test(pictures_are_as_tall_as_grids),
     };
