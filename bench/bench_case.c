@@ -196,7 +196,9 @@ enum status bench_case_init(struct bench_case *bench_case, const struct bench_ca
     *bench_case = (struct bench_case){.backend = backend,
                                       .still = request->still,
                                       .resident = request->resident,
-                                      .together = request->resident ? request->shape->together : 1};
+                                      .together = request->resident  ? request->shape->together
+                                                  : request->by_twos ? 2
+                                                                     : 1};
     enum status status = plan_chain(request, bench_case);
     if (status) {
         bench_case_free(bench_case);
@@ -284,7 +286,8 @@ static enum status run_resident(struct bench_case *bench_case, const struct benc
 // The second thread of a job, which waits for the frames that the first began.
 struct waiter {
     struct executor *executor;
-    struct ring *ring;
+    struct ring *ring; // a slot is `together` neighbouring ones of the executor
+    int together;
     enum status status;
 };
 
@@ -293,8 +296,11 @@ static void *await_frames(void *waiter_)
     struct waiter *waiter = waiter_;
     struct slot *slot;
     while (!ring_take(waiter->ring, &slot)) {
-        enum status status = waiter->executor->wait(waiter->executor, slot->number, NULL);
-        waiter->status = status_join(waiter->status, status);
+        for (int k = 0; k < waiter->together; k++) {
+            int number = slot->number * waiter->together + k;
+            enum status status = waiter->executor->wait(waiter->executor, number, NULL);
+            waiter->status = status_join(waiter->status, status);
+        }
         ring_release(waiter->ring, slot);
     }
     return NULL;
@@ -303,12 +309,14 @@ static void *await_frames(void *waiter_)
 // Frames from host memory to host memory, as a job does them, for about `ns`.
 static enum status run_job(struct bench_case *bench_case, int64_t ns, int64_t *frames)
 {
-    struct waiter waiter = {.executor = bench_case->executor};
+    int together = bench_case->together;
+    struct waiter waiter = {.executor = bench_case->executor, .together = together};
     struct slot *slot;
-    struct work work;
+    struct work work[MAX_TOGETHER];
     pthread_t thread;
     *frames = 0;
-    enum status status = ring_create(bench_case->slots, 1, &waiter.ring);
+    assert(bench_case->slots % together == 0);
+    enum status status = ring_create(bench_case->slots / together, 1, &waiter.ring);
     if (status)
         return status;
     if (pthread_create(&thread, NULL, await_frames, &waiter)) {
@@ -317,13 +325,14 @@ static enum status run_job(struct bench_case *bench_case, int64_t ns, int64_t *f
     }
     int64_t begin = meter_now_ns();
     while (!status && (*frames < bench_case->slots || meter_now_ns() - begin < ns)) {
-        next_work(bench_case, NULL, *frames, &work);
+        next_work(bench_case, NULL, *frames, work);
         status = ring_claim(waiter.ring, &slot);
         if (!status)
-            status = bench_case->executor->submit_async(bench_case->executor, slot->number, &work);
+            status = executor_submit_many_async(bench_case->executor, slot->number * together, work,
+                                                together);
         if (!status)
             ring_publish(waiter.ring, slot);
-        *frames += !status;
+        *frames += status ? 0 : together;
     }
     ring_finish(waiter.ring);
     pthread_join(thread, NULL);

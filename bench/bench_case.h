@@ -7,8 +7,8 @@
 
 enum { MAX_TOGETHER = 8, SHAPES = 3 };
 
-// Frames that stay on the GPU are submitted several together, as a library could; those between
-// host and GPU one by one, as a job does.
+// Frames that stay on the GPU are submitted several together, as a caller of the library can; those
+// between host and GPU one by one, as a job does, or by twos.
 struct shape {
     char name[32];
     int width, height;
@@ -37,6 +37,7 @@ struct bench_case_request {
                    // the GPU from waiting for the host
     int frames;    // that differ in their place; 0: more than the cache of the device holds
     bool still;    // one frame after another, each by all threads, in one slot
+    bool by_twos;  // two frames a submission, unless they are resident or still; `slots` is even
 };
 
 // A chain ready to run. All frames hold the same noise, of equal sizes the same noise everywhere.
