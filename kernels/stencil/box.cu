@@ -43,9 +43,10 @@ enum { PLANE_COLUMNS = 1024, PLANE_WARPS = 2 };
 enum { CHUNK = 32, STRIP = WARP * CHUNK, STRIP_VEC4S = STRIP / VEC4, CHUNK_VEC4S = CHUNK / VEC4 };
 // Results that go to memory at once.
 enum { GROUP = 4 * VEC4 };
-// Blocks that keep the 132 multiprocessors of an H100 or H200 at work, measured: twice as many add up
-// more rows before their first, half as many leave some idle.
-enum { STRIP_FILL = 200 };
+// Blocks that keep the 132 multiprocessors of an H100 or H200 at work, measured: more of them add up
+// more rows before their first, fewer leave some idle. Where a block's first sums are of many rows,
+// one strip's blocks are one for each multiprocessor.
+enum { STRIP_FILL = 200, STRIP_FILL_TALL = 132, TALL_RADIUS = 32 };
 
 // ---- device helpers ----
 
@@ -159,7 +160,7 @@ struct any_columns {
 };
 
 struct word_columns {
-    enum { step = 4, blocks = 4 };
+    enum { step = 4, blocks = 3 };
     typedef uint32_t samples;
     struct rows {
         uint32_t word[2 * step], beyond; // a bit for each: the border value
@@ -754,8 +755,8 @@ static size_t box_scratch(const struct op_use *use)
                : scratch_bytes(use->width, use->height, sizeof(uint32_t));
 }
 
-// Blocks of equal width, as tall as leaves STRIP_FILL of them, or half as many that go down two strips;
-// but for small pictures, as each begins with the sums of all rows around its first.
+// Blocks of equal width, as tall as leaves so many of them, or half as many that go down two strips; but for
+// small pictures, as each begins with the sums of all rows around its first.
 template <typename Columns, int STRIPS, int UNIT>
 static cudaError_t strips_async(struct box *box, cudaStream_t stream)
 {
@@ -766,7 +767,8 @@ static cudaError_t strips_async(struct box *box, cudaStream_t stream)
     int width = box->sink.width, most = strip_columns_of(box, STRIPS);
     int strips = (width + most - 1) / most;
     box->columns = ((width + strips - 1) / strips + GROUP - 1) / GROUP * GROUP;
-    int fill = STRIP_FILL / STRIPS;
+    bool tall = STRIPS == 1 && box->radius_y >= TALL_RADIUS;
+    int fill = tall ? STRIP_FILL_TALL : STRIP_FILL / STRIPS;
     int rows = (int)((int64_t)box->sink.height * strips * box->sink.frames / fill);
     box->rows = (max(rows, max(box->radius_y / 2, BOX_ROWS)) + WARPS - 1) / WARPS * WARPS;
     dim3 grid = grid_shape(width, box->sink.height, box->sink.frames, box->columns, box->rows);
