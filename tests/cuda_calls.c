@@ -1,5 +1,5 @@
 // What calls of the CUDA runtime cost the host, in `sluice bench` as it is: linked into the program
-// with -Wl,--wrap for each call (make build/sluice-calls, CUDA builds only).
+// with -Wl,--wrap for each call (make build/sluice-calls, with CUDA 12.8 or later).
 //
 //     build/sluice-calls bench -f brightness=20 --backend cuda --quick 2>calls.txt
 //

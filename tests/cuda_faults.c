@@ -1,5 +1,5 @@
 // A GPU that dies: the program, linked with -Wl,--wrap for the calls of the CUDA runtime (`make
-// build/sluice-faults`, CUDA builds only), in which one call fails, and every one after it, as when a
+// build/sluice-faults`, with CUDA 12.8 or later), in which one call fails, and every one after it, as when a
 // kernel has gone wrong.
 //
 //     CUDA_FAULT=count build/sluice-faults in.mp4 hash:-      # says how many calls there are

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 CHAINS = ["gray,gaussian=1.4,sobel,threshold=20:240", "gaussian=20,stats=/dev/null", "wavelet=1..4"]
-FAILED = r"GPU 0 (failed in \w+: |has no room for a ring )"
+FAILED = r"GPU 0 (failed in (?!error)\w+: |has no room for a ring )"
 AUTO = FAILED + r".*: the CPU (decodes and )?filters from frame (\d+) on, with the same result"
 ASKED = r"frame (\d+): " + FAILED
 AT_ONCE = ["--vram", "8G"]

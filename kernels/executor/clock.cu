@@ -38,7 +38,8 @@ static enum status renew(struct gpu_clock *clock, long long patience_ns)
         clock->next = before;
         clock->epoch_ns = begin_ns + took_ns / 2;
     }
-    return error == cudaErrorNotReady ? STATUS_OK : CUDA_CHECK(clock->backend, error);
+    return error == cudaErrorNotReady ? STATUS_OK
+                                      : cuda_check(clock->backend, error, "cudaEventQuery");
 }
 
 enum status gpu_clock_init(struct gpu_clock *clock, struct cuda_backend *backend)

@@ -259,6 +259,9 @@ static enum status create(int device, const struct log *log, struct backend **ba
     if (!self)
         return STATUS_MEMORY;
     *self = made;
+    // Elsewhere (WSL) addresses of memory that a caller registered are only the host's, which that call
+    // does not ask about.
+    self->copies_at_once = CUDART_VERSION >= 13000 && properties.canUseHostPointerForRegisteredMem;
     pthread_mutex_init(&self->failing, NULL);
     self->base = {
         .name = "cuda",

@@ -21,8 +21,9 @@ struct cuda_backend {
     const struct log *log;
     int device;
     pthread_mutex_t failing;
-    bool failed;  // guarded by `failing`: a failure was logged
-    bool reaches; // the submitting thread's; the way to another GPU's memory was asked for
+    bool failed;         // guarded by `failing`: a failure was logged
+    bool reaches;        // the submitting thread's; the way to another GPU's memory was asked for
+    bool copies_at_once; // one call of CUDA may begin with several copies
     CUresult (*get_current)(CUcontext *context); // the driver's; NULL: it has none
     CUcontext context;                           // the device's; NULL: not known
 };

@@ -171,11 +171,12 @@ static enum status check_stream(struct cuda_executor *self, cudaStream_t stream)
         return refuse_stream(self, "it is being captured, and a graph would run without what this "
                                    "filter knows of its frames; end the capture first");
     }
-    if (!error)
-        error = cudaStreamGetId(stream, &id);
-    if (error || id == self->known_stream)
-        return CUDA_CHECK(self->backend, error);
-    enum status status = CUDA_CHECK(self->backend, cudaStreamGetDevice(stream, &device));
+    enum status status = cuda_check(self->backend, error, "cudaStreamIsCapturing");
+    if (!status)
+        status = CUDA_CHECK(self->backend, cudaStreamGetId(stream, &id));
+    if (status || id == self->known_stream)
+        return status;
+    status = CUDA_CHECK(self->backend, cudaStreamGetDevice(stream, &device));
     if (!status && device != self->backend->device)
         return refuse_stream(self, "it is another GPU's; give one of this GPU");
     self->known_stream = status ? 0 : id;
@@ -368,7 +369,7 @@ static enum status await_event(struct cuda_executor *self, cudaEvent_t event)
         if (waited_ns > patience_ns)
             nanosleep(&nap, NULL);
     }
-    return CUDA_CHECK(self->backend, error);
+    return cuda_check(self->backend, error, "cudaEventQuery");
 }
 
 // Frames of one stream end in order: those before one that is over are over, too.

@@ -6,49 +6,55 @@
 
 // ---- copies ----
 
-// Copies that one stream begins with together: between two calls an engine rests for some 3 us, a
-// twelfth of what a plane of 1080p takes. In any order, so that none may need another.
+// Copies that one stream begins with together. Between two calls an engine rests for some 3 us, a
+// twelfth of what it takes for a plane of 1080p. Copies of one call run in any order: none may read
+// what another writes.
 enum { COPIES = FRAMES * FORMAT_PLANES };
 struct copies {
     cudaStream_t stream;
+    bool one_by_one; // of another GPU's memory
     int count;
     void *to[COPIES];
     const void *from[COPIES];
     size_t bytes[COPIES];
 };
 
-static cudaError_t copy_one_by_one(const struct copies *copies)
+static enum status copy_one_by_one(struct cuda_executor *self, const struct copies *copies)
 {
-    cudaError_t error = cudaSuccess;
-    for (int k = 0; k < copies->count && !error; k++)
-        error = cudaMemcpyAsync(copies->to[k], copies->from[k], copies->bytes[k], cudaMemcpyDefault,
-                                copies->stream);
-    return error;
+    enum status status = STATUS_OK;
+    for (int k = 0; k < copies->count && !status; k++)
+        status = CUDA_CHECK(self->backend,
+                            cudaMemcpyAsync(copies->to[k], copies->from[k], copies->bytes[k],
+                                            cudaMemcpyDefault, copies->stream));
+    return status;
 }
 
-// CUDA 13 takes them in one call.
-static cudaError_t copy_at_once(struct copies *copies)
+// By CUDA 13's call: 12.8's has other arguments.
+static enum status copy_at_once(struct cuda_executor *self, const struct copies *copies)
 {
 #if CUDART_VERSION >= 13000
     struct cudaMemcpyAttributes in_order = {.srcAccessOrder = cudaMemcpySrcAccessOrderStream};
     size_t first = 0;
-    return cudaMemcpyBatchAsync(copies->to, copies->from, copies->bytes, (size_t)copies->count,
-                                &in_order, &first, 1, copies->stream);
+    return CUDA_CHECK(self->backend, cudaMemcpyBatchAsync(copies->to, copies->from, copies->bytes,
+                                                          (size_t)copies->count, &in_order, &first,
+                                                          1, copies->stream));
 #else
-    return copy_one_by_one(copies);
+    return copy_one_by_one(self, copies);
 #endif
 }
 
 static enum status copies_begin(struct cuda_executor *self, struct copies *copies)
 {
-    cudaError_t error = copies->count > 1 ? copy_at_once(copies) : copy_one_by_one(copies);
+    bool at_once = copies->count > 1 && self->backend->copies_at_once && !copies->one_by_one;
+    enum status status = at_once ? copy_at_once(self, copies) : copy_one_by_one(self, copies);
     copies->count = 0;
-    return CUDA_CHECK(self->backend, error);
+    return status;
 }
 
 static enum status copies_add(struct cuda_executor *self, struct copies *copies, void *to,
                               const void *from, size_t bytes)
 {
+    assert(to && from && bytes > 0);
     enum status status = copies->count == COPIES ? copies_begin(self, copies) : STATUS_OK;
     copies->to[copies->count] = to;
     copies->from[copies->count] = from;
@@ -89,7 +95,8 @@ static enum status copy_row_by_row(struct cuda_executor *self, struct row_copy c
     return status;
 }
 
-// `with_gaps`: what lies between the rows may be copied as well, if that makes it one piece.
+// `with_gaps`: what lies between the rows may be copied as well, if that makes it one piece. Rows whose
+// strides differ are a call of their own, ahead of the other copies.
 static enum status copy_rows(struct cuda_executor *self, struct row_copy copy, bool with_gaps,
                              struct copies *copies)
 {
@@ -370,7 +377,7 @@ static enum status await_abroad(struct cuda_executor *self, const struct work *w
 enum status transfer_upload(struct cuda_executor *self, struct cuda_slot *lead,
                             const struct work *work, struct device_frames *frames)
 {
-    struct copies copies = {.stream = self->upload_stream};
+    struct copies copies = {.stream = self->upload_stream, .one_by_one = work->source_abroad};
     range_push("upload", self->submitted);
     enum status status = work->source_abroad ? await_abroad(self, work, frames->count) : STATUS_OK;
     lead->begun_ns = now_ns();
