@@ -43,9 +43,9 @@ enum { PLANE_COLUMNS = 1024, PLANE_WARPS = 2 };
 enum { CHUNK = 32, STRIP = WARP * CHUNK, STRIP_VEC4S = STRIP / VEC4, CHUNK_VEC4S = CHUNK / VEC4 };
 // Results that go to memory at once.
 enum { GROUP = 4 * VEC4 };
-// Blocks that keep the 132 multiprocessors of an H100 or H200 at work, measured: more of them add up
-// more rows before their first, fewer leave some idle. Where a block's first sums are of many rows,
-// one strip's blocks are one for each multiprocessor.
+// Blocks, at most, that keep the 132 multiprocessors of an H200 at work, measured there: more of them add
+// up more rows before their first, fewer leave some idle. Where a block's first sums are of many rows,
+// one a multiprocessor is enough.
 enum { STRIP_FILL = 200, STRIP_FILL_TALL = 132, TALL_RADIUS = 32 };
 
 // ---- device helpers ----
@@ -755,8 +755,8 @@ static size_t box_scratch(const struct op_use *use)
                : scratch_bytes(use->width, use->height, sizeof(uint32_t));
 }
 
-// Blocks of equal width, as tall as leaves so many of them, or half as many that go down two strips; but for
-// small pictures, as each begins with the sums of all rows around its first.
+// Blocks of equal width, as tall as leaves STRIP_FILL of them, or STRIP_FILL_TALL, or half as many that
+// go down two strips; but for small pictures, as each begins with the sums of all rows around its first.
 template <typename Columns, int STRIPS, int UNIT>
 static cudaError_t strips_async(struct box *box, cudaStream_t stream)
 {
@@ -769,7 +769,8 @@ static cudaError_t strips_async(struct box *box, cudaStream_t stream)
     box->columns = ((width + strips - 1) / strips + GROUP - 1) / GROUP * GROUP;
     bool tall = STRIPS == 1 && box->radius_y >= TALL_RADIUS;
     int fill = tall ? STRIP_FILL_TALL : STRIP_FILL / STRIPS;
-    int rows = (int)((int64_t)box->sink.height * strips * box->sink.frames / fill);
+    int bands = max(fill / (strips * box->sink.frames), 1);
+    int rows = (box->sink.height + bands - 1) / bands;
     box->rows = (max(rows, max(box->radius_y / 2, BOX_ROWS)) + WARPS - 1) / WARPS * WARPS;
     dim3 grid = grid_shape(width, box->sink.height, box->sink.frames, box->columns, box->rows);
     size_t shared = strip_bytes(box);
