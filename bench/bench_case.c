@@ -193,12 +193,12 @@ static int resident_slots(size_t bytes, int together)
 enum status bench_case_init(struct bench_case *bench_case, const struct bench_case_request *request)
 {
     struct backend *backend = request->backend;
-    *bench_case = (struct bench_case){.backend = backend,
-                                      .still = request->still,
-                                      .resident = request->resident,
-                                      .together = request->resident  ? request->shape->together
-                                                  : request->by_twos ? 2
-                                                                     : 1};
+    *bench_case = (struct bench_case){
+        .backend = backend, .still = request->still, .resident = request->resident, .together = 1};
+    if (request->resident)
+        bench_case->together = request->shape->together;
+    else if (request->by_twos && !request->still)
+        bench_case->together = 2;
     enum status status = plan_chain(request, bench_case);
     if (status) {
         bench_case_free(bench_case);

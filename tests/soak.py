@@ -1,11 +1,10 @@
 """A run as long as weeks are short: soak.py [--seconds N] [--rate FPS] [--pace P] [--jobs N], with SLUICE naming the program.
 
-A camera of small pictures, many a second, that hangs up every twenty seconds; packets are lost and
+A camera of small pictures, many a second, that hangs up every twenty seconds of its own; packets are lost and
 corrupted on the way; the pictures go into segments, a playlist, a port that nobody listens on, and
 to a browser; meanwhile parameters change, figures are asked for and snapshots taken. 540 s of 500
 pictures a second are as many as three hours of 25; --pace 1.25 sends three hours of the camera's time
-in 2 h 24 min. Meant for builds with sanitizers; without, its
-figures of memory, threads and descriptors count, too. Before it, --jobs: so many jobs of all kinds in
+in --seconds 8640, 2 h 24 min. Meant for builds with sanitizers; without, its figures of memory, threads and descriptors count, too. Before it, --jobs: so many jobs of all kinds in
 one process (soak_jobs.c, beside the program). Tells every ten minutes or so on stderr what it has
 found. Exits with 1 if anything is wrong."""
 import argparse
@@ -183,6 +182,8 @@ def main():
     parser.add_argument("--pace", type=float, default=1)
     parser.add_argument("--jobs", type=int, default=0)
     options = parser.parse_args()
+    if options.pace <= 0:
+        parser.error("--pace is above 0")
     sluice = Path(os.environ.get("SLUICE", "build/sluice")).absolute()
     with tempfile.TemporaryDirectory() as folder_:
         folder = Path(folder_)
