@@ -66,9 +66,11 @@ test-valgrind-run: all $(VALGRIND_UNITS)
 # Time: a live source for three hours with all that can happen to it, and 20,000 jobs of all kinds in one process.
 SOAK_SECONDS ?= 10800
 SOAK_JOBS ?= 20000
+SOAK_BACKEND ?= cpu
 $(BUILD)/soak_jobs: $(BUILD)/tests/soak_jobs.o $(BUILD)/libsluice.a
 	$(LINK) -pie -o $@ $^ $(FFMPEG_LIBS) $(SYSTEM_LIBS)
 test-run: $(BUILD)/soak_jobs
 soak: setup-test all $(BUILD)/soak_jobs
-	SLUICE=$(BUILD)/sluice $(PYTHON) tests/soak.py --jobs $(SOAK_JOBS) --seconds $(SOAK_SECONDS) --rate 100
+	SLUICE=$(BUILD)/sluice $(PYTHON) tests/soak.py --jobs $(SOAK_JOBS) --seconds $(SOAK_SECONDS) --rate 100 \
+	    --backend $(SOAK_BACKEND)
 .PHONY: soak

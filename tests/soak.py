@@ -1,11 +1,13 @@
-"""A run as long as weeks are short: soak.py [--seconds N] [--rate FPS] [--pace P] [--jobs N], with SLUICE naming the program.
+"""A run as long as weeks are short: soak.py [--seconds N] [--rate FPS] [--pace P] [--jobs N] [--backend cuda], with
+SLUICE naming the program.
 
 A camera of small pictures, many a second, that hangs up every twenty seconds of its own; packets are lost and
 corrupted on the way; the pictures go into segments, a playlist, a port that nobody listens on, and
 to a browser; meanwhile parameters change, figures are asked for and snapshots taken. 540 s of 500
 pictures a second are as many as three hours of 25; --pace 1.25 sends three hours of the camera's time
-in --seconds 8640, 2 h 24 min. Meant for builds with sanitizers; without, its figures of memory, threads and descriptors count, too. Before it, --jobs: so many jobs of all kinds in
-one process (soak_jobs.c, beside the program). Tells every ten minutes or so on stderr what it has
+in --seconds 8640, 2 h 24 min. Meant for builds with sanitizers; without, its figures of memory, threads and
+descriptors count, too, and with --backend cuda those of the first GPU's memory. Before it, --jobs: so many jobs of
+all kinds in one process (soak_jobs.c, beside the program). Tells every ten minutes or so on stderr what it has
 found. Exits with 1 if anything is wrong."""
 import argparse
 import http.client
@@ -83,11 +85,22 @@ def fetch(port, path, most=1 << 16):
     return body
 
 
-def usage_of(pid):
+def device_mib():
+    """Of the first GPU's memory, what is in use: 0 where there is none."""
+    try:
+        said = subprocess.run(["nvidia-smi", "-i", "0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+                              capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    return int(said)
+
+
+def usage_of(pid, backend):
     status = Path(f"/proc/{pid}/status").read_text()
     return {"rss_kb": int(re.search(r"VmRSS:\s+(\d+)", status)[1]),
             "threads": int(re.search(r"Threads:\s+(\d+)", status)[1]),
-            "fds": len(os.listdir(f"/proc/{pid}/fd"))}
+            "fds": len(os.listdir(f"/proc/{pid}/fd")),
+            "device_mib": device_mib() if backend == "cuda" else 0}
 
 
 def free_port():
@@ -108,7 +121,7 @@ def quantile(before, now, share):
     return next(limit for limit, count in passed if count >= share * passed[-1][1])
 
 
-def bother(job, folder, metrics, page, seconds):
+def bother(job, folder, metrics, page, seconds, backend):
     """Ask and change for so long. Returns how much the process used, once a second, and its latencies
     until then."""
     used, begin, turn = [], time.monotonic(), 0
@@ -121,7 +134,7 @@ def bother(job, folder, metrics, page, seconds):
             ask(folder / "ctl", f"snapshot -y {folder / 'now.jpg'}")
         latency = latency_of(fetch(metrics, "/metrics").decode())
         fetch(page, "/stream")
-        used.append(usage_of(job.pid) | {"latency": latency})
+        used.append(usage_of(job.pid, backend) | {"latency": latency})
         if turn % REPORT_TURNS == 0:
             print(json.dumps({"seconds": round(time.monotonic() - begin), "quarters": quarters(used)}),
                   file=sys.stderr, flush=True)
@@ -134,7 +147,7 @@ def quarters(used):
     part, rows = len(used) // 4, []
     for k in range(4):
         of, before = used[k * part:(k + 1) * part], used[k * part - 1]["latency"] if k else None
-        rows.append({key: statistics.median(u[key] for u in of) for key in ("rss_kb", "threads", "fds")} |
+        rows.append({key: statistics.median(u[key] for u in of) for key in ("rss_kb", "threads", "fds", "device_mib")} |
                     {f"p{100 * share:g}_s": quantile(before, of[-1]["latency"], share) for share in (0.5, 0.95, 0.99)})
     return rows
 
@@ -157,12 +170,13 @@ def check(told, used, rate, seconds):
         "descriptors constant": max(u["fds"] for u in late) - min(u["fds"] for u in late) <= 8,
         # Buckets are a factor of 2 to 2.5 wide.
         "memory is flat": last["rss_kb"] <= 1.03 * second["rss_kb"] or "SOAK_SANITIZED" in os.environ,
+        "the GPU's memory is flat": last["device_mib"] <= second["device_mib"],
         "latencies are flat": all(last[key] <= 2.5 * second[key] for key in ("p50_s", "p95_s")),
     }
     return facts
 
 
-def run_jobs(sluice, jobs, folder):
+def run_jobs(sluice, jobs, backend, folder):
     """A short film with sound, filtered again and again."""
     film = folder / "film.mkv"
     subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-f", "lavfi", "-i", "testsrc2=size=96x64:rate=25:duration=0.8",
@@ -170,7 +184,7 @@ def run_jobs(sluice, jobs, folder):
                     "-c:a", "aac", film], check=True)
     work = folder / "jobs"
     work.mkdir()
-    code = subprocess.run([sluice.parent / "soak_jobs", film, str(jobs)], cwd=work, check=False).returncode
+    code = subprocess.run([sluice.parent / "soak_jobs", film, str(jobs), backend], cwd=work, check=False).returncode
     if code:
         sys.exit(code)
 
@@ -181,6 +195,7 @@ def main():
     parser.add_argument("--rate", type=int, default=500)
     parser.add_argument("--pace", type=float, default=1)
     parser.add_argument("--jobs", type=int, default=0)
+    parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
     options = parser.parse_args()
     if options.pace <= 0:
         parser.error("--pace is above 0")
@@ -188,7 +203,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder_:
         folder = Path(folder_)
         if options.jobs:
-            run_jobs(sluice, options.jobs, folder)
+            run_jobs(sluice, options.jobs, options.backend, folder)
         if not options.seconds:
             return
         make_clip(folder / "clip.ts", options.rate)
@@ -196,7 +211,8 @@ def main():
         metrics, page = free_port(), free_port()
         job = subprocess.Popen(
             [sluice, f"tcp://127.0.0.1:{camera.port}", "rec.mkv",
-             "-y", "-F", "matroska", "--preset", "ultrafast", "--segment", "60", "-o", "live.m3u8",
+             "-y", "--backend", options.backend, "-F", "matroska", "--preset", "ultrafast", "--segment", "60",
+             "-o", "live.m3u8",
              "-o", f"udp://127.0.0.1:{free_port()}", "-o", f"mjpeg:{page}", "--metrics", str(metrics),
              "-f", CHAINS[0], "--control", "ctl", "--journal", "journal", "--simulate",
              "loss=0.1%,corrupt=0.1%", "--json", "run.json"],
@@ -204,7 +220,7 @@ def main():
         while not (folder / "ctl").exists() or b"frames_out" not in fetch(metrics, "/metrics"):
             assert job.poll() is None, (folder / "said").read_text()[-4000:]
             time.sleep(0.5)
-        used = bother(job, folder, metrics, page, options.seconds)
+        used = bother(job, folder, metrics, page, options.seconds, options.backend)
         if job.poll() is None:
             ask(folder / "ctl", "quit")
         code = job.wait(60)

@@ -1,10 +1,10 @@
 // Jobs of all kinds, one after another, in one process: what it holds must not grow.
 //
-//     soak_jobs FILE [JOBS]
+//     soak_jobs FILE [JOBS [cuda]]
 //
-// Filters FILE, a short one with sound, in the present folder. Each quarter of the time a line tells the
-// medians of memory, threads and descriptors; the exit code is 1 if they grow from the second quarter to
-// the last, or a job ends otherwise than its kind does.
+// Filters FILE, a short one with sound, in the present folder; cuda: on a GPU. Each quarter of the time a
+// line tells the medians of memory, of the GPU's, too, of threads and descriptors; the exit code is 1 if
+// they grow from the second quarter to the last, or a job ends otherwise than its kind does.
 #include <dirent.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -18,6 +18,8 @@
 
 // Fewer jobs than LONG have not filled malloc()'s arenas by half of the time.
 enum { QUARTERS = 4, JOBS = 20000, LONG = 5000 };
+
+static enum sluice_backend backend = SLUICE_BACKEND_CPU;
 
 // ---- kinds of jobs ----
 
@@ -83,6 +85,7 @@ static enum sluice_status run(const struct kind *kind, const char *file, unsigne
     config.input = config.input ? config.input : file;
     config.chain = config.chain ? config.chain : "";
     config.overwrite = true;
+    config.backend = backend;
     config.log = ignore;
     struct bother it = {.stops = kind->stopped, .wait_us = number % 17 * 500};
     enum sluice_status status = sluice_job_create(&config, &it.job);
@@ -101,7 +104,10 @@ static enum sluice_status run(const struct kind *kind, const char *file, unsigne
 
 // ---- what the process holds ----
 
-enum { RSS, HEAP, THREADS, DESCRIPTORS, HELD };
+enum { RSS, HEAP, DEVICE, THREADS, DESCRIPTORS, HELD };
+
+// Of the CUDA runtime, where the library holds it.
+int cudaMemGetInfo(size_t *room, size_t *all) __attribute__((weak));
 
 struct sample {
     long held[HELD];
@@ -126,9 +132,12 @@ static struct sample sample_now(void)
         pages = 0;
     if (from)
         fclose(from);
+    size_t room = 0, all = 0;
+    if (backend == SLUICE_BACKEND_CUDA && cudaMemGetInfo && cudaMemGetInfo(&room, &all))
+        all = room = 0;
     struct mallinfo2 heap = mallinfo2();
     return (struct sample){{pages * sysconf(_SC_PAGESIZE) >> 10,
-                            (long)((heap.uordblks + heap.hblkhd) >> 10),
+                            (long)((heap.uordblks + heap.hblkhd) >> 10), (long)((all - room) >> 10),
                             entries_of("/proc/self/task"), entries_of("/proc/self/fd")}};
 }
 
@@ -160,13 +169,14 @@ static bool print_and_compare(const struct sample *samples, int count)
             medians[q].held[what] =
                 median_of(samples + q * (count / QUARTERS), count / QUARTERS, what);
         const long *held = medians[q].held;
-        printf("quarter %d: %ld KiB of memory, %ld of them in use by malloc(), %ld threads, "
-               "%ld descriptors\n",
-               q + 1, held[RSS], held[HEAP], held[THREADS] - 2, held[DESCRIPTORS] - 3);
+        printf("quarter %d: %ld KiB of memory, %ld of them in use by malloc(), %ld of a GPU's, "
+               "%ld threads, %ld descriptors\n",
+               q + 1, held[RSS], held[HEAP], held[DEVICE], held[THREADS] - 2,
+               held[DESCRIPTORS] - 3);
     }
     for (int what = 0; what < HELD; what++) {
         long before = medians[1].held[what], now = medians[QUARTERS - 1].held[what];
-        bool exact = what == THREADS || what == DESCRIPTORS;
+        bool exact = what == THREADS || what == DESCRIPTORS || what == DEVICE;
         if (what != RSS || count >= LONG)
             grew |= exact ? now > before : now > before + before / 20;
     }
@@ -182,6 +192,7 @@ int main(int argc, char **argv)
     struct sample *samples = calloc((size_t)jobs + 1, sizeof *samples);
     if (!samples || jobs < KINDS * QUARTERS)
         return 2;
+    backend = argc > 3 && !strcmp(argv[3], "cuda") ? SLUICE_BACKEND_CUDA : SLUICE_BACKEND_CPU;
     sluice_ffmpeg_log(-8); // quiet
     for (int n = 0; n < jobs; n++) {
         const struct kind *kind = &kinds[n % KINDS];
