@@ -86,13 +86,9 @@ def fetch(port, path, most=1 << 16):
 
 
 def device_mib():
-    """Of the first GPU's memory, what is in use: 0 where there is none."""
-    try:
-        said = subprocess.run(["nvidia-smi", "-i", "0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
-                              capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return 0
-    return int(said)
+    """The first GPU's memory in use, other programs' included."""
+    return int(subprocess.run(["nvidia-smi", "-i", "0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+                              stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
 def usage_of(pid, backend):
@@ -153,7 +149,7 @@ def quarters(used):
 
 
 def check(told, used, rate, seconds):
-    """`seconds` are the camera's: of what it sent."""
+    """The facts that must be true. `seconds` are the camera's."""
     _, second, _, last = quarters(used)
     frames = told["frames"]
     drops = sum(frames[k] for k in ("dropped_range", "dropped_stop", "dropped_clock", "dropped_late", "dropped_disk"))

@@ -106,7 +106,7 @@ static enum sluice_status run(const struct kind *kind, const char *file, unsigne
 
 enum { RSS, HEAP, DEVICE, THREADS, DESCRIPTORS, HELD };
 
-// Of the CUDA runtime, where the library holds it.
+// The CUDA runtime's, where the library holds it.
 int cudaMemGetInfo(size_t *room, size_t *all) __attribute__((weak));
 
 struct sample {
@@ -133,8 +133,10 @@ static struct sample sample_now(void)
     if (from)
         fclose(from);
     size_t room = 0, all = 0;
-    if (backend == SLUICE_BACKEND_CUDA && cudaMemGetInfo && cudaMemGetInfo(&room, &all))
-        all = room = 0;
+    if (backend == SLUICE_BACKEND_CUDA && (!cudaMemGetInfo || cudaMemGetInfo(&room, &all))) {
+        fputs("the memory of the GPU cannot be measured\n", stderr);
+        exit(2);
+    }
     struct mallinfo2 heap = mallinfo2();
     return (struct sample){{pages * sysconf(_SC_PAGESIZE) >> 10,
                             (long)((heap.uordblks + heap.hblkhd) >> 10), (long)((all - room) >> 10),
