@@ -12,7 +12,7 @@
 enum { COPIES = FRAMES * FORMAT_PLANES };
 struct copies {
     cudaStream_t stream;
-    bool one_by_one; // of another GPU's memory
+    bool one_by_one; // their sources are in another GPU's memory
     int count;
     void *to[COPIES];
     const void *from[COPIES];
