@@ -12,6 +12,9 @@
 
 #include "app/app.h"
 
+// One thread at a time writes, or reads what the first failure was. (ThreadSanitizer knows nothing of flockfile().)
+static pthread_mutex_t terminal_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static bool is_terminal(void)
 {
     return isatty(STDERR_FILENO);
@@ -46,7 +49,7 @@ void terminal_log(void *opaque, enum sluice_log_level level, const char *sentenc
     assert(opaque && sentence);
     struct settings *settings = opaque;
     bool quiet = settings->quiet && level > SLUICE_LOG_ERROR;
-    flockfile(stderr); // one thread at a time
+    pthread_mutex_lock(&terminal_lock);
     if (level == SLUICE_LOG_ERROR && !*settings->error)
         snprintf(settings->error, sizeof settings->error, "%s", sentence);
     if (!quiet && (settings->verbose || level <= SLUICE_LOG_INFO)) {
@@ -55,15 +58,15 @@ void terminal_log(void *opaque, enum sluice_log_level level, const char *sentenc
         if (why)
             print_sentence(level, why);
     }
-    funlockfile(stderr);
+    pthread_mutex_unlock(&terminal_lock);
 }
 
 void terminal_take_error(struct settings *settings, char *to, size_t size)
 {
-    flockfile(stderr);
+    pthread_mutex_lock(&terminal_lock);
     snprintf(to, size, "%s", settings->error);
     *settings->error = 0;
-    funlockfile(stderr);
+    pthread_mutex_unlock(&terminal_lock);
 }
 
 // ---- progress ----
@@ -202,14 +205,14 @@ static void print_progress(const struct progress *progress)
     compose(&line, &now);
     if (progress->in_place)
         fit_line(&line, terminal_columns());
-    flockfile(stderr);
+    pthread_mutex_lock(&terminal_lock);
     fputs(progress->in_place ? "\r\033[K" : "", stderr);
     for (int k = 0; k < line.pieces; k++)
         fprintf(stderr, "%s%s", k ? "  " : "", line.piece[k].text);
     if (!progress->in_place)
         fputc('\n', stderr);
     fflush(stderr);
-    funlockfile(stderr);
+    pthread_mutex_unlock(&terminal_lock);
 }
 
 static void *progress_run(void *argument)
