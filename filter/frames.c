@@ -1,6 +1,7 @@
 // Frames on their way: submitted, filtered, received.
 #include <assert.h>
 
+#include "base/minmax.h"
 #include "filter/filter_private.h"
 
 static struct seat *seat_of(struct sluice_filter *filter, unsigned long long frame)
@@ -294,16 +295,53 @@ enum sluice_status sluice_filter_receive(struct sluice_filter *filter, struct sl
     return filter_status(status);
 }
 
+// SLUICE_STATUS_OK if none is under way.
+static enum sluice_status none_under_way(struct sluice_filter *filter, const char *call)
+{
+    unsigned long long count = filter->submitted - filter->received;
+    if (!count)
+        return SLUICE_STATUS_OK;
+    return filter_status(log_fail(&filter->log, STATUS_USAGE,
+                                  "%s needs all frames to be received, and %llu are under way; "
+                                  "receive them first",
+                                  call, count));
+}
+
 enum sluice_status sluice_filter_run(struct sluice_filter *filter, const struct sluice_frame *in,
                                      const struct sluice_frame *out, void *stream)
 {
     assert(filter);
     struct sluice_frame made = {.size = sizeof made};
-    if (filter->submitted != filter->received)
-        return filter_status(log_fail(&filter->log, STATUS_USAGE,
-                                      "sluice_filter_run() is for one frame, and %llu are "
-                                      "under way; receive them first",
-                                      filter->submitted - filter->received));
-    enum sluice_status status = sluice_filter_submit(filter, in, out, stream);
+    enum sluice_status status = none_under_way(filter, "sluice_filter_run()");
+    if (!status)
+        status = sluice_filter_submit(filter, in, out, stream);
     return status ? status : sluice_filter_receive(filter, &made);
+}
+
+enum sluice_status sluice_filter_run_many(struct sluice_filter *filter,
+                                          const struct sluice_frame *in,
+                                          const struct sluice_frame *out, int count, void *stream)
+{
+    assert(filter && (count < 1 || (in && out)));
+    // More than fit go in halves: while one is filtered the other is received, and submitted again.
+    int slots = filter->slots, most = count <= slots ? slots : (slots + 1) / 2, begun = 0;
+    int received = 0;
+    enum sluice_status status = none_under_way(filter, "sluice_filter_run_many()");
+    if (!status && count < 0)
+        status = filter_status(
+            log_fail(&filter->log, STATUS_USAGE, "%d frames are no number of frames", count));
+    while (received < begun || (!status && begun < count)) {
+        int some = min_int(count - begun, most);
+        if (!status && some && begun - received + some <= slots) {
+            status = sluice_filter_submit_many(filter, frame_at(in, begun), frame_at(out, begun),
+                                               some, stream);
+            begun += status ? 0 : some;
+            continue;
+        }
+        struct sluice_frame made = {.size = sizeof made};
+        enum sluice_status its = sluice_filter_receive(filter, &made);
+        status = status ? status : its;
+        received++;
+    }
+    return status;
 }

@@ -154,6 +154,60 @@ static void frames_go_together(void **state)
     flow_finish(&flow);
 }
 
+// Whole chains, those of ten frames, in one call each, of which some are of no frame.
+static void any_number_of_frames_is_run_by_one_call(void **state)
+{
+    (void)state;
+    for (int in_flight = 1; in_flight <= 12; in_flight++) {
+        struct flow flow;
+        struct sluice_frame in[10], out[10];
+        flow_init(&flow, in_flight);
+        for (int k = 0, count; k < FRAMES; k += count) {
+            flow_change(&flow, k);
+            count = FRAMES - k < 10 ? FRAMES - k : 10;
+            for (int n = 0; n < count; n++) {
+                in[n] = flow.in[k + n]->frame;
+                out[n] = flow.out[k + n]->frame;
+            }
+            assert_int_equal(sluice_filter_run_many(flow.filter, in, out, count, NULL), 0);
+            assert_int_equal(sluice_filter_run_many(flow.filter, NULL, NULL, 0, NULL), 0);
+        }
+        flow_finish(&flow);
+    }
+}
+
+static void a_call_for_many_frames_ends_with_the_first_that_is_refused(void **state)
+{
+    (void)state;
+    struct flow flow;
+    struct sluice_frame in[10], out[10], made = {.size = sizeof made};
+    flow_init(&flow, 2);
+    for (int n = 0; n < 10; n++)
+        in[n] = flow.in[n]->frame, out[n] = flow.out[n]->frame;
+    assert_int_equal(sluice_filter_run_many(flow.filter, in, out, -1, NULL), SLUICE_STATUS_USAGE);
+    assert_non_null(strstr(test_sentence, "-1 frames"));
+    assert_int_equal(sluice_filter_submit(flow.filter, in, out, NULL), 0);
+    assert_int_equal(sluice_filter_run_many(flow.filter, in, out, 3, NULL), SLUICE_STATUS_USAGE);
+    assert_non_null(strstr(test_sentence, "1 are under way"));
+    assert_int_equal(sluice_filter_receive(flow.filter, &made), 0);
+    out[4].data[0] = NULL;
+    assert_int_equal(sluice_filter_run_many(flow.filter, in, out, 10, NULL), SLUICE_STATUS_USAGE);
+    assert_int_equal(sluice_filter_receive(flow.filter, &made), SLUICE_STATUS_END); // none is left
+    struct test_picture *want = test_picture(&gray_format, ROWS_TIGHT);
+    test_reference("gaussian=1", flow.in[3], false, want);
+    test_same("before the refused one", flow.out[3], want);
+    test_picture_free(want);
+    out[4] = flow.out[4]->frame;
+    for (int k = 0; k < FRAMES; k += 10) {
+        flow_change(&flow, k);
+        for (int n = 0; n < 10 && k + n < FRAMES; n++)
+            in[n] = flow.in[k + n]->frame, out[n] = flow.out[k + n]->frame;
+        int count = FRAMES - k < 10 ? FRAMES - k : 10;
+        assert_int_equal(sluice_filter_run_many(flow.filter, in, out, count, NULL), 0);
+    }
+    flow_finish(&flow);
+}
+
 // ---- sizes of structs ----
 
 struct later_frame {
@@ -186,6 +240,7 @@ static void callers_have_other_versions(void **state)
     assert_int_equal(sluice_filter_receive(filter, &made.frame), 0);
     assert_int_equal(made.frame.size, sizeof made);
     test_same("the second", b, want);
+    assert_int_equal(sluice_filter_run_many(filter, &pair[0].frame, &pair[0].frame, 2, NULL), 0);
     pair[0].more = 1; // what this version does not know
     assert_int_equal(sluice_filter_run(filter, &pair[0].frame, &pair[0].frame, NULL),
                      SLUICE_STATUS_USAGE);
@@ -617,12 +672,40 @@ static void a_gpu_that_fails_gives_its_frames_back(void **state)
     }
 }
 
+static void a_gpu_that_fails_ends_a_call_for_many_frames(void **state)
+{
+    (void)state;
+    const struct fragile how = {.submit_fails = NEVER, .wait_fails = 1};
+    struct sluice_filter_config config = test_config("gaussian=1", &gray_format);
+    struct sluice_frame in[6], out[6], given = {.size = sizeof given};
+    struct test_picture *source = test_noise(&gray_format, ROWS_TIGHT, 1), *target[6];
+    config.backend = SLUICE_BACKEND_CUDA;
+    config.frames_in_flight = 4;
+    wanted_gpu = &how;
+    struct sluice_filter *filter = test_filter(&config);
+    wanted_gpu = NULL;
+    for (int k = 0; k < 6; k++) {
+        target[k] = test_picture(&gray_format, ROWS_TIGHT);
+        in[k] = source->frame, out[k] = target[k]->frame;
+    }
+    assert_int_equal(sluice_filter_run_many(filter, in, out, 6, NULL), SLUICE_STATUS_DEVICE);
+    assert_int_equal(fragile->waits, 4); // for those that were under way
+    assert_int_equal(sluice_filter_receive(filter, &given), SLUICE_STATUS_DEVICE); // none is
+    assert_int_equal(sluice_filter_run_many(filter, in, out, 2, NULL), SLUICE_STATUS_DEVICE);
+    sluice_filter_destroy(&filter);
+    test_picture_free(source);
+    for (int k = 0; k < 6; k++)
+        test_picture_free(target[k]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(submit_until_it_is_full),
         cmocka_unit_test(one_thread_submits_and_another_receives),
         cmocka_unit_test(frames_go_together),
+        cmocka_unit_test(any_number_of_frames_is_run_by_one_call),
+        cmocka_unit_test(a_call_for_many_frames_ends_with_the_first_that_is_refused),
         cmocka_unit_test(callers_have_other_versions),
         cmocka_unit_test(changes_are_whole_or_refused),
         cmocka_unit_test(statistics_are_of_the_frame_received_last),
@@ -634,6 +717,7 @@ int main(void)
         cmocka_unit_test(what_is_missing_has_a_default),
         cmocka_unit_test(statuses_have_names),
         cmocka_unit_test(a_gpu_that_fails_gives_its_frames_back),
+        cmocka_unit_test(a_gpu_that_fails_ends_a_call_for_many_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

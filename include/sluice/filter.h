@@ -17,7 +17,8 @@
 //
 // Flow. sluice_filter_submit() begins a frame and returns; sluice_filter_receive() gives frames
 // back in the order in which they were submitted. Up to `frames_in_flight` are under way between
-// the two: then submit says SLUICE_STATUS_AGAIN. sluice_filter_run() is both, for one frame.
+// the two: then submit says SLUICE_STATUS_AGAIN. sluice_filter_run() is both, for one frame, and
+// sluice_filter_run_many() for some.
 //
 // Memory. All memory is the caller's. A frame's planes, in and out, stay as they are from submit
 // until receive has given the frame back; a result's are read as well as written. A result may go
@@ -140,6 +141,14 @@ SLUICE_API enum sluice_status sluice_filter_receive(struct sluice_filter *filter
 SLUICE_API enum sluice_status sluice_filter_run(struct sluice_filter *filter,
                                                 const struct sluice_frame *in,
                                                 const struct sluice_frame *out, void *stream);
+
+// submit_many() and receive() for `count` frames, any number, with none under way: as many at once
+// as fit. The first failure ends it: those under way are received, no others are begun. Frames are
+// begun some together, all or none, so a frame that is refused takes some of those before it along.
+SLUICE_API enum sluice_status sluice_filter_run_many(struct sluice_filter *filter,
+                                                     const struct sluice_frame *in,
+                                                     const struct sluice_frame *out, int count,
+                                                     void *stream);
 
 // Host memory from which and into which the backend copies fastest, aligned to 64 bytes; NULL when
 // there is none left. Any thread. Freed by the same filter, before it is destroyed.
