@@ -2,7 +2,7 @@
 
     python3 bench_gpu.py [--rounds 7] [--sizes 1920x1080x1,1920x1080x8,7680x4320x1] [--border replicate] [--json FILE]
 
-A size is width x height x frames that are given together: sluice by `batch`, CV-CUDA and torch as one tensor of
+A size is width x height x frames that are given together: sluice by `batch`, CV-CUDA and torch, as one tensor of
 them, CuPy and kornia-rs, which take one, by a call for each. Tensors are made around the memory once, before
 anything is timed, and results go into such that are there, where a library can do that: torch, CuPy and kornia-rs
 make new ones. Pictures take turns, more of them than the GPU's cache holds. A time is that of many calls until all of
@@ -51,9 +51,10 @@ class Pictures:
 
 def sluices(chain, pictures):
     filter = sluice.Filter(chain, backend=DEVICE)
-    sources, targets = ([list(frames) for frames in some] for some in (pictures.sources, pictures.targets()))
+    sources, targets = pictures.sources, pictures.targets()
     if len(sources[0]) == 1:
-        return lambda k: filter(sources[k][0], out=targets[k][0])
+        sources, targets = ([frames[0] for frames in some] for some in (sources, targets))
+        return lambda k: filter(sources[k], out=targets[k])
     return lambda k: filter.batch(sources[k], out=targets[k])
 
 

@@ -14,6 +14,9 @@ from ._under_way import UnderWay
 from .errors import UsageError, error_of
 
 
+RUNS = 4  # so many times the frames that may be under way: at the end of a run_many() all of them are waited for
+
+
 class Key(NamedTuple):
     """What all frames of one engine have in common."""
 
@@ -127,9 +130,10 @@ class Engine:
         self._arrays: UnderWay[Any] = UnderWay()  # of frames under way
         self._library = filter_library()
         self._run = self._library.sluice_filter_run
+        self._run_many = self._library.sluice_filter_run_many
         self._begun: List[int] = []
         self._ended: List[int] = []
-        self._submit_many = _noting("sluice_filter_submit_many", self._begun)
+        self._submit = _noting("sluice_filter_submit", self._begun)
         self._receive = _noting("sluice_filter_receive", self._ended)
         self._notes = Notes()
         self._pictures = settings.pictures
@@ -148,6 +152,7 @@ class Engine:
         self.output_planes: List[Plane] = planes_of(self._library, output)
         self._received = Frame()
         self._to = byref(self._received)
+        self.most = RUNS * self.frames_in_flight  # frames of a run_many()
 
     def _config(self, key: Key, chain: Optional[str], settings: Settings) -> FilterConfig:
         on_gpu = key.device is not None
@@ -175,17 +180,23 @@ class Engine:
         if status != OK:
             self._check(status)
 
-    def begin(self, arrays: List[Any]) -> List[int]:
-        """Before submit(): own all that lives in the memory of each frame. What the library says will be in the list,
+    def run_many(self, sources: Any, targets: Any, count: int, stream: int) -> None:
+        """Arrays of struct sluice_frame. None is under way before it, or after it, whatever it raises."""
+        status = self._run_many(self.handle, sources, targets, count, stream)
+        if status != OK:
+            self._check(status)
+
+    def begin(self, arrays: Any) -> List[int]:
+        """Before submit(): own all that lives in the memory of the frame. What the library says will be in the list,
         which is empty, as soon as it has: with Ctrl-C submit() may not come back."""
         self._arrays.count()
         self._begun.clear()
-        self._arrays.begin(self._begun, arrays)
+        self._arrays.begin(self._begun, [arrays])
         return self._begun
 
-    def submit(self, sources: Any, targets: Any, count: int, stream: int) -> None:
-        """Arrays of struct sluice_frame, or one each. Full: there is no room for all of them."""
-        self._submit_many(self.handle, sources, targets, count, stream)
+    def submit(self, source: Frame, target: Frame, stream: int) -> None:
+        """Full: there is no room for it."""
+        self._submit(self.handle, source, target, stream)
         self._check(self._begun[0])
 
     def end(self) -> List[int]:

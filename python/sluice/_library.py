@@ -105,6 +105,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
                                           c_void_p]),
     "sluice_filter_receive": (c_int, [c_void_p, POINTER(Frame)]),
     "sluice_filter_run": (c_int, [c_void_p, POINTER(Frame), POINTER(Frame), c_void_p]),
+    "sluice_filter_run_many": (c_int, [c_void_p, POINTER(Frame), POINTER(Frame), c_int, c_void_p]),
     "sluice_filter_alloc": (c_void_p, [c_void_p, c_size_t]),
     "sluice_filter_free": (None, [c_void_p, c_void_p, c_size_t]),
     "sluice_filter_set": (c_int, [c_void_p, c_char_p, c_char_p, c_size_t]),

@@ -16,7 +16,7 @@ from ._library import (BACKENDS, DEVICE, HOST, MATRICES, RANGES, SITINGS, Frame,
                        filter_library, whole_of)
 from ._pictures import Arrays, Picture, caller_stream, picture_of
 from ._under_way import UnderWay
-from ._ways import Way, Ways, lies_at
+from ._ways import Batch, Kind, Run, Way, Ways, lies_at
 from .errors import Error, Full, UsageError
 
 
@@ -110,7 +110,8 @@ class Filter:
                                   whole_of(frames_in_flight, "frames_in_flight"), wavelet_planes, Pictures(picture or {}))
         self._submitting, self._receiving = threading.RLock(), threading.RLock()
         self._engines: OrderedDict[Key, Engine] = OrderedDict()
-        self._ways = Ways()
+        self._ways: Ways[Way] = Ways()
+        self._batches: Ways[Batch] = Ways()
         self._under_way: UnderWay[_Work] = UnderWay()
         self._newest: Optional[Engine] = self._trial(chain)
         self._received: Optional[Engine] = None
@@ -150,11 +151,19 @@ class Filter:
         """Filter one frame, into `out` if given, which may be the frame itself. Returns the result."""
         with self._submitting, self._receiving:
             self._none_under_way("call")
+            number = caller_stream(frame, stream)
+            kind, source, target = _kind_of(frame, out, number, alone=True)
+            way = None if kind is None else self._ways.find(kind)
+            if way is not None and source is not None:
+                self._use(way.engine)
+                result = way.new() if out is None else out
+                way.run(source, _at(result, target, number), number)
+                self._received = way.engine
+                return result
             work = self._prepare(frame, out, stream, 0, None, alone=True)
-            engine = work.engine
-            engine.run(work.source, work.target, work.stream)
+            work.engine.run(work.source, work.target, work.stream)
             work.ended()
-            self._received = engine
+            self._received = work.engine
             return work.result
 
     def submit(self, frame: Any, out: Any = None, *, pts: int = 0, opaque: Any = None,
@@ -164,7 +173,7 @@ class Filter:
         The frame and `out` stay as they are until then. Full: receive() one first.
         """
         with self._submitting:
-            self._begin([self._prepare(frame, out, stream, whole_of(pts, "pts", 64), opaque)])
+            self._begin(self._prepare(frame, out, stream, whole_of(pts, "pts", 64), opaque))
 
     def receive(self) -> Received:
         """The oldest frame under way. Waits for a result in host memory. IndexError: none is under way."""
@@ -206,16 +215,16 @@ class Filter:
         """
         with self._submitting, self._receiving:
             self._none_under_way("batch")
+            kind, known = self._batch_as_before(frames, out, stream)
+            if known is not None:
+                return known[0]
             results, targets = self._targets(frames, out)
             works = [self._prepare(frame, target, stream, 0, None)
                      for frame, target in zip(frames, targets)]
-            try:
-                for engine, some in _runs(works):
-                    self._begin(some)
-                    for _ in some:
-                        self.receive()
-            finally:
-                self._drain()
+            if kind is not None and results is not None:
+                self._note_batch(kind, frames, results, out is None, works)
+            for some in _runs(works):
+                self._run(some)
             return [work.result for work in works] if results is None else results
 
     def buffers(self, frame: Any) -> Tuple[Any, Any]:
@@ -240,18 +249,19 @@ class Filter:
         except Full:
             return False
 
-    def _begin(self, works: List[_Work]) -> None:
-        """Frames of one engine, all or none."""
+    def _begin(self, work: _Work) -> None:
         self._under_way.count()
-        first = works[0]
-        engine = first.engine
-        sources: Any = first.source
-        targets: Any = first.target
-        if len(works) > 1:
-            sources = (Frame * len(works))(*(work.source for work in works))
-            targets = (Frame * len(works))(*(work.target for work in works))
-        self._under_way.begin(engine.begin([work.keep for work in works]), works)
-        engine.submit(sources, targets, len(works), first.stream)
+        engine = work.engine
+        self._under_way.begin(engine.begin(work.keep), [work])
+        engine.submit(work.source, work.target, work.stream)
+
+    def _run(self, works: List[_Work]) -> None:
+        """Frames of one engine and stream, no more than a call takes."""
+        engine = works[0].engine
+        Run(engine, [work.source for work in works], [work.target for work in works])(works[0].stream)
+        for work in works:
+            work.ended()
+        self._received = engine
 
     def _drain(self) -> None:
         """Receive what is under way, of which nobody wants to hear any more."""
@@ -277,7 +287,49 @@ class Filter:
         results = maker(frames, picture.device, (len(frames), *planes[0].shape), planes[0].size)()
         return results, results
 
+    def _batch_as_before(self, frames: Any, out: Any, stream: Any) -> Tuple[Optional[Kind], Optional[Tuple[Any]]]:
+        """What kind of batch it is, if of arrays that are known; and its results, if there was one of that kind."""
+        if isinstance(frames, (list, tuple)) or isinstance(out, (list, tuple)):
+            return None, None
+        number = caller_stream(frames, stream)
+        kind, source, target = _kind_of(frames, out, number)
+        if kind is None or source is None:
+            return None, None
+        batch = self._batches.find(kind)
+        if batch is None:
+            return kind, None
+        self._use(batch.engine)
+        results = out if batch.make is None else batch.make()
+        batch.run(source.addresses[0], _at(results, target, number).addresses[0], number)
+        self._received = batch.engine
+        return kind, (results,)
+
+    def _note_batch(self, kind: Kind, frames: Any, results: Any, new: bool, works: List[_Work]) -> None:
+        """The next batch of this kind goes as this one, if all of its frames lie where they seem to."""
+        number = works[0].stream
+        places = [[places_of(frame, number) for frame in some] for some in (frames, results)]
+        source, target = places_of(frames, number), places_of(results, number)
+        engine = works[0].engine
+        alike = all(work.engine is engine and work.stream == number and work.lender is None for work in works)
+        lie = all(of is not None and to is not None and lies_at(work.source, of) and lies_at(work.target, to)
+                  for work, of, to in zip(works, *places))
+        if source is not None and target is not None and alike and lie:
+            plane = engine.output_planes[0]
+            make = maker(frames, engine.key.device, (len(works), *plane.shape), plane.size) if new else None
+            self._batches.add(kind, Batch(engine, [work.source for work in works], [work.target for work in works],
+                                          source.addresses[0], target.addresses[0], make))
+
     # ---- from a frame to what the library takes ----
+
+    def _forget_ways(self) -> None:
+        self._ways.forget()
+        self._batches.forget()
+
+    def _use(self, engine: Engine) -> None:
+        """It is the one that was used last."""
+        if engine is not self._newest:
+            self._engines.move_to_end(engine.key)
+            self._newest = engine
 
     def _picture(self, frame: Any, stream: Optional[int]) -> Picture:
         return picture_of(frame, stream, self._pixfmt)
@@ -286,11 +338,9 @@ class Filter:
                  alone: bool = False) -> _Work:
         """A frame ready to begin: as one of its kind was before, or by finding out all about it."""
         number = caller_stream(frame, stream)
-        source = places_of(frame, number)
-        target = None if source is None or out is None else places_of(out, number)
-        if source is None or (target is None and out is not None):
+        kind, source, target = _kind_of(frame, out, number, alone)
+        if kind is None or source is None:
             return self._explore(frame, out, stream, number, pts, opaque, alone)[0]
-        kind = source.layout, None if target is None else target.layout, alone
         way = self._ways.find(kind)
         if way is not None:
             return self._repeat(way, frame, out, source, target, number, pts, opaque)
@@ -305,12 +355,9 @@ class Filter:
     def _repeat(self, way: Way, frame: Any, out: Any, source: Places, target: Optional[Places], number: int,
                 pts: int, opaque: Any) -> _Work:
         engine = way.engine
-        if engine is not self._newest:
-            self._engines.move_to_end(engine.key)
-            self._newest = engine
+        self._use(engine)
         result = way.new() if out is None else out
-        at = target or places_of(result, number)
-        assert at is not None, "a new array is as the frame that it was made for"
+        at = _at(result, target, number)
         keep = _held(frame), _held(result)
         return _Work(engine, result, keep, *way.frames(source, at, pts), number, opaque)
 
@@ -350,7 +397,7 @@ class Filter:
             raise UsageError("the frame lies in a GPU's memory, and the filter is one of the CPU")
         engine = self._engines.get(key)
         if engine is None or not self._is_current(engine):
-            self._ways.forget()
+            self._forget_ways()
             engine = self._engines[key] = Engine(key, self._chain, self._settings)
         self._engines.move_to_end(key)
         while len(self._engines) > 2 * self._sizes:
@@ -379,7 +426,7 @@ class Filter:
     @chain.setter
     def chain(self, chain: str) -> None:
         with self._submitting:
-            self._ways.forget()
+            self._forget_ways()
             last = self._last()
             if last.chain != chain:
                 try:
@@ -401,7 +448,7 @@ class Filter:
         Of the second of two: "gaussian#2.sigma=1". All of them, or none with a UsageError.
         """
         with self._submitting:
-            self._ways.forget()
+            self._forget_ways()
             last = self._last()
             last.set(options)
             self._chain = last.text("chain")
@@ -451,7 +498,7 @@ class Filter:
         with self._submitting, self._receiving:
             self._drain()
             self._chain = self.chain
-            self._ways.forget()
+            self._forget_ways()
             self._engines.clear()
             self._newest = self._received = None
             self._under_way.forget_refused()
@@ -471,15 +518,33 @@ def _held(frame: Any) -> Any:
     return tuple(frame) if isinstance(frame, list) else frame
 
 
-def _runs(works: List[_Work]) -> Iterator[Tuple[Engine, List[_Work]]]:
-    """Works of one engine and stream that stand together, no more than it has room for."""
+def _at(result: Any, target: Optional[Places], stream: int) -> Places:
+    """Where a result goes: to a target that is known, or into a new array."""
+    at = target or places_of(result, stream)
+    assert at is not None, "a new array is as the frame that it was made for"
+    return at
+
+
+def _kind_of(frame: Any, out: Any, stream: int, alone: bool = False
+             ) -> Tuple[Optional[Kind], Optional[Places], Optional[Places]]:
+    """What kind of frame and target that is, and where they lie; of other arrays than those that are known, nothing."""
+    source = places_of(frame, stream)
+    if source is None:
+        return None, None, None
+    if out is None:
+        return (source.layout, None, alone), source, None
+    target = places_of(out, stream)
+    return (None, None, None) if target is None else ((source.layout, target.layout, alone), source, target)
+
+
+def _runs(works: List[_Work]) -> Iterator[List[_Work]]:
+    """Works of one engine and stream that stand together, no more than a call takes."""
     some: List[_Work] = []
     for work in works:
-        full = some and (work.engine is not some[0].engine or work.stream != some[0].stream
-                         or len(some) >= some[0].engine.frames_in_flight)
-        if full:
-            yield some[0].engine, some
+        if some and (work.engine is not some[0].engine or work.stream != some[0].stream
+                     or len(some) >= some[0].engine.most):
+            yield some
             some = []
         some.append(work)
     if some:
-        yield some[0].engine, some
+        yield some

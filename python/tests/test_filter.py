@@ -405,14 +405,39 @@ def test_map():
 def test_a_batch_that_fails_leaves_nothing_under_way(monkeypatch):
     filter, frame = sluice.Filter(CHAIN), noise(20, 30)
 
-    def fail():
+    def fail(*arguments):
         monkeypatch.undo()
         raise sluice.Error("failed")
 
-    monkeypatch.setattr(filter, "receive", fail)
+    monkeypatch.setattr(Engine, "run_many", fail)
     with pytest.raises(sluice.Error, match="failed"):
         filter.batch([frame] * 5)
     assert filter.under_way == 0 and len(filter.batch([frame] * 5)) == 5
+
+
+@pytest.mark.parametrize("count", [1, 5, 70])
+def test_batches_in_arrays_one_after_another(count):
+    """Other arrays of the same layout, other layouts, other chains: each is filtered as its frames are one by one."""
+    filter, single = sluice.Filter(CHAIN, frames_in_flight=3), sluice.Filter(CHAIN)
+    for turn in range(6):
+        if turn == 3:
+            filter.set("gaussian.sigma=3")
+            single.set("gaussian.sigma=3")
+        frames = noise(2 * count, 20, 30, seed=turn)
+        for some in (frames[:count], frames[::2], frames[::2, :, ::-1], frames[::-1][:count]):
+            wanted, out = np.stack([single(frame) for frame in some]), np.zeros((count, 20, 30), np.uint8)
+            found = filter.batch(some)
+            assert type(found) is np.ndarray and np.array_equal(found, wanted)
+            assert filter.batch(some, out=out) is out and np.array_equal(out, wanted)
+            assert filter.under_way == 0
+        frozen = frames[:count].copy()
+        frozen.flags.writeable = False
+        wanted = np.stack([single(frame) for frame in frozen])
+        assert np.array_equal(filter.batch(frozen), wanted)
+        with pytest.raises(sluice.UsageError):
+            filter.batch(frames[:count], out=frozen)
+        own = frames[:count]
+        assert filter.batch(own, out=own) is own and np.array_equal(own, wanted)
 
 
 def test_batch():

@@ -17,7 +17,7 @@ import sluice.filter
 from conftest import noise
 from sluice import _known
 from sluice._engine import Engine
-from sluice._library import DEVICE, HOST
+from sluice._library import DEVICE, HOST, Frame
 from test_arrays import HandMade
 
 CHAIN = "gaussian=2,sobel"
@@ -32,18 +32,24 @@ class OnHost(Engine):
         self.key, self.streams = key, []
 
     def run(self, source, target, stream):
-        self._take([source], [target], stream)
-        super().run(source, target, 0)
+        super().run(*self._on_host(source, target, stream), 0)
 
-    def submit(self, sources, targets, count, stream):
-        self._take([sources] if count == 1 else sources, [targets] if count == 1 else targets, stream)
-        super().submit(sources, targets, count, 0)
+    def run_many(self, sources, targets, count, stream):
+        super().run_many(*self._on_host(sources, targets, stream), count, 0)
 
-    def _take(self, sources, targets, stream):
+    def submit(self, source, target, stream):
+        super().submit(*self._on_host(source, target, stream), 0)
+
+    def _on_host(self, *both):
+        """Copies: the filter keeps its own for the next time."""
+        *both, stream = both
         self.streams.append(stream)
-        for frame in (*sources, *targets):
-            assert frame.memory == (HOST if self.key.device is None else DEVICE)
-            frame.memory = HOST
+        both = [type(frames).from_buffer_copy(frames) for frames in both]
+        for frames in both:
+            for frame in [frames] if isinstance(frames, Frame) else frames:
+                assert frame.memory == (HOST if self.key.device is None else DEVICE)
+                frame.memory = HOST
+        return both
 
 
 class Memory(HandMade):
@@ -154,6 +160,21 @@ def test_many_arrays_on_a_gpu(gpu):
     for results in (filter.map(map(gpu, frames)), filter.batch([gpu(frame) for frame in frames])):
         assert all(np.array_equal(result.array, w) for result, w in zip(list(results), wanted))
     assert gpu.asks == 2  # the first frame and its result
+
+
+def test_many_frames_in_one_array_on_a_gpu(gpu, monkeypatch):
+    monkeypatch.setattr(gpu, "__len__", lambda self: len(self.array), raising=False)
+    monkeypatch.setattr(gpu, "__getitem__", lambda self, k: gpu(self.array[k], self.number), raising=False)
+    filter, plain = sluice.Filter(CHAIN, frames_in_flight=3), sluice.Filter(CHAIN)
+    for turn in range(3):
+        frames = noise(7, 30, 40, seed=turn)
+        wanted = np.stack([plain(frame) for frame in frames])
+        results, out = filter.batch(gpu(frames)), gpu(np.zeros_like(frames))
+        assert type(results) is gpu and np.array_equal(results.array, wanted)
+        assert filter.batch(gpu(frames), out=out) is out and np.array_equal(out.array, wanted)
+        asked = gpu.asks if turn == 0 else asked
+    assert asked > 0 and gpu.asks == asked
+    assert filter._newest.streams == [STREAM] * 6
 
 
 def test_planes_on_a_gpu(gpu):
