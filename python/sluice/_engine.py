@@ -175,7 +175,7 @@ class Engine:
 
     # ---- frames ----
 
-    def run(self, source: Frame, target: Frame, stream: int) -> None:
+    def run(self, source: Any, target: Any, stream: int) -> None:
         status = self._run(self.handle, source, target, stream)
         if status != OK:
             self._check(status)

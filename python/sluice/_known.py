@@ -11,26 +11,21 @@ from ctypes import addressof, c_char
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 Layout = Tuple[Any, ...]  # of arrays of one layout all that a filter checks is the same; it keeps no array
+Found = Tuple[int, Layout, int]  # an address, its layout, and the stream that it is for
+Places = Tuple[Tuple[int, ...], Layout, int]  # of a frame: each plane's address, their layouts, the stream
 
 
 class Finder(NamedTuple):
     """How arrays of one type say where they lie."""
 
     stream: Callable[[Any], int]  # the current CUDA stream; 0 in host memory
-    find: Callable[[Any, int], Optional[Tuple[int, Layout]]]  # None: ask the general way, for that stream
-
-
-class Places(NamedTuple):
-    """Where a frame lies: the address of each plane, and their layouts."""
-
-    addresses: Tuple[int, ...]
-    layout: Layout
+    find: Callable[[Any, Optional[int]], Optional[Found]]  # for a stream; None: the current one. Says None: ask the general way
 
 
 def _of_numpy(numpy: Any) -> Finder:
     kind = numpy.ndarray
 
-    def find(array: Any, stream: int) -> Optional[Tuple[int, Layout]]:
+    def find(array: Any, stream: Optional[int]) -> Optional[Found]:
         flags = array.flags
         writable = flags.writeable
         if not (writable and flags.c_contiguous):
@@ -40,7 +35,7 @@ def _of_numpy(numpy: Any) -> Finder:
                 address = addressof(c_char.from_buffer(array))  # the fastest way to it
             except (BufferError, TypeError, ValueError):  # no samples, or such as buffers do not have
                 return None
-        return address, (kind, array.dtype, array.shape, array.strides, writable)
+        return address, (kind, array.dtype, array.shape, array.strides, writable), stream or 0
 
     return Finder(lambda array: 0, find)
 
@@ -56,14 +51,16 @@ def _of_torch(torch: Any) -> Optional[Finder]:
     def stream(array: Any) -> int:
         return int(current(array.get_device())) if array.is_cuda else 0
 
-    def find(array: Any, stream: int) -> Optional[Tuple[int, Layout]]:
+    def find(array: Any, stream: Optional[int]) -> Optional[Found]:
         """DLPack makes other streams wait for torch's, and has its own words about tensors of other GPUs."""
         if array.is_cuda:
             device = array.get_device()
-            if device != current_device() or stream != current(device):
+            now = current(device)
+            if device != current_device() or stream not in (None, now):
                 return None
+            stream = now
         try:
-            return array.data_ptr(), (kind, array.dtype, array.shape, array.stride(), array.device)
+            return array.data_ptr(), (kind, array.dtype, array.shape, array.stride(), array.device), stream or 0
         except RuntimeError:  # sparse ones, and those that stand for others, have no address
             return None
 
@@ -75,11 +72,12 @@ def _of_cupy(cupy: Any) -> Optional[Finder]:
         return None
     kind, current = cupy.ndarray, cupy.cuda.get_current_stream
 
-    def find(array: Any, stream: int) -> Optional[Tuple[int, Layout]]:
-        if stream != current().ptr:  # DLPack makes it wait for CuPy's
+    def find(array: Any, stream: Optional[int]) -> Optional[Found]:
+        now = int(current().ptr)
+        if stream not in (None, now):  # DLPack makes it wait for CuPy's
             return None
         memory = array.data
-        return memory.ptr, (kind, array.dtype, array.shape, array.strides, memory.device_id)
+        return memory.ptr, (kind, array.dtype, array.shape, array.strides, memory.device_id), now
 
     return Finder(lambda array: int(current().ptr), find)
 
@@ -101,16 +99,20 @@ def finder_of(array: Any) -> Optional[Finder]:
     return None
 
 
-def places_of(frame: Any, stream: int) -> Optional[Places]:
-    """Where an array or a tuple or list of them lies, if all are known."""
+def places_of(frame: Any, stream: Optional[int]) -> Optional[Places]:
+    """Where an array or a tuple or list of them lies, if all are known, for a stream, or for the current one of the
+    first."""
     finder = finder_of(frame)
     if finder is not None:
         found = finder.find(frame, stream)
-        return None if found is None else Places((found[0],), found[1])
+        return None if found is None else ((found[0],), *found[1:])
     if not isinstance(frame, (tuple, list)) or not frame:
         return None
-    parts = [None if isinstance(plane, (tuple, list)) else places_of(plane, stream) for plane in frame]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
-        return None
-    return Places(tuple(part.addresses[0] for part in known), tuple(part.layout for part in known))
+    parts = []
+    for plane in frame:
+        part = None if isinstance(plane, (tuple, list)) else places_of(plane, stream)
+        if part is None:
+            return None
+        parts.append(part)
+        stream = part[2]
+    return tuple(part[0][0] for part in parts), tuple(part[1] for part in parts), parts[0][2]

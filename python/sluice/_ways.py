@@ -11,15 +11,17 @@ from ._library import Frame
 from ._pictures import made_by
 
 Kind = Tuple[Layout, Optional[Layout], bool]  # of the frame, of out= if given; whether frames come one at a time
-_MOST = 64
+NO_KIND: Kind = (), None, False  # no way is of it
+_MOST, _MOST_RUNS = 64, 8
 
 
 class Way:
-    """Frames of one kind through one engine: everything but the addresses, pts and new arrays."""
+    """Frames of one kind through one engine: everything but the addresses, pts and new arrays. One thread at a time."""
 
     def __init__(self, engine: Engine, source: Frame, target: Frame, makers: List[Callable[[], Any]]) -> None:
         self.engine = engine
-        self._source, self._target = Frame.from_buffer_copy(source), Frame.from_buffer_copy(target)
+        self._alone = Run(engine, [source], [target])
+        self._runs: Dict[int, Run] = {}  # of so many frames
         self._makers = makers
 
     def new(self) -> Any:
@@ -27,17 +29,28 @@ class Way:
         return made_by(self._makers)
 
     def frames(self, source: Places, target: Places, pts: int) -> Tuple[Frame, Frame]:
-        of_source, of_target = Frame.from_buffer_copy(self._source), Frame.from_buffer_copy(self._target)
-        _put(of_source, source.addresses)
-        _put(of_target, target.addresses)
+        """For frames under way, which others follow."""
+        self._alone.place([source], [target])
+        of_source, of_target = (Frame.from_buffer_copy(frames[0]) for frames in self._alone.frames)
         of_source.pts = pts
         return of_source, of_target
 
-    def run(self, source: Places, target: Places, stream: int) -> None:
-        """One frame alone. One thread at a time."""
-        _put(self._source, source.addresses)
-        _put(self._target, target.addresses)
-        self.engine.run(self._source, self._target, stream)
+    def run(self, source: Places, target: Places) -> None:
+        """One frame, alone."""
+        self._alone.place([source], [target])
+        self._alone.run_one(source[2])
+
+    def run_many(self, sources: Sequence[Places], targets: Sequence[Places]) -> None:
+        """Of one stream, no more than engine.most."""
+        count = len(sources)
+        run = self._runs.get(count)
+        if run is None:
+            if len(self._runs) >= _MOST_RUNS:
+                self._runs.clear()
+            one, to = self._alone.frames
+            run = self._runs[count] = Run(self.engine, [one[0]] * count, [to[0]] * count)
+        run.place(sources, targets)
+        run(sources[0][2])
 
 
 class Batch:
@@ -50,7 +63,7 @@ class Batch:
         self._runs = [Run(engine, sources[k:k + engine.most], targets[k:k + engine.most])
                       for k in range(0, len(sources), engine.most)]
         self._at = source, target
-        self._places = [[(frame.data, frame.data[0] - at) for run in self._runs for frame in run.frames[which]]
+        self._places = [[(data, data[0] - at) for run in self._runs for data in run.data[which]]
                         for which, at in enumerate(self._at)]
 
     def run(self, source: int, target: int, stream: int) -> None:
@@ -71,20 +84,27 @@ class Run:
         self._engine, self._count = engine, len(sources)
         frames = Frame * self._count
         self.frames = frames(*sources), frames(*targets)
+        self.data = [[frame.data for frame in some] for some in self.frames]  # the addresses of their planes
+
+    def place(self, *both: Sequence[Places]) -> None:
+        """Sources and targets lie there."""
+        for some, places in zip(self.data, both):
+            for data, place in zip(some, places):
+                addresses = place[0]
+                data[0] = addresses[0]
+                if len(addresses) > 1:
+                    data[1:len(addresses)] = addresses[1:]
+
+    def run_one(self, stream: int) -> None:
+        self._engine.run(*self.frames, stream)
 
     def __call__(self, stream: int) -> None:
         self._engine.run_many(*self.frames, self._count, stream)
 
 
-def _put(frame: Frame, addresses: Tuple[int, ...]) -> None:
-    data = frame.data
-    for plane, address in enumerate(addresses):
-        data[plane] = address
-
-
 def lies_at(frame: Frame, places: Places) -> bool:
     """Whether the frame that was made for an array is at its own addresses: not at those of a copy."""
-    return tuple(frame.data[: len(places.addresses)]) == places.addresses
+    return tuple(frame.data[: len(places[0])]) == places[0]
 
 
 Thing = TypeVar("Thing")

@@ -16,7 +16,7 @@ from ._library import (BACKENDS, DEVICE, HOST, MATRICES, RANGES, SITINGS, Frame,
                        filter_library, whole_of)
 from ._pictures import Arrays, Picture, caller_stream, picture_of
 from ._under_way import UnderWay
-from ._ways import Batch, Kind, Run, Way, Ways, lies_at
+from ._ways import NO_KIND, Batch, Kind, Run, Way, Ways, lies_at
 from .errors import Error, Full, UsageError
 
 
@@ -151,13 +151,12 @@ class Filter:
         """Filter one frame, into `out` if given, which may be the frame itself. Returns the result."""
         with self._submitting, self._receiving:
             self._none_under_way("call")
-            number = caller_stream(frame, stream)
-            kind, source, target = _kind_of(frame, out, number, alone=True)
-            way = None if kind is None else self._ways.find(kind)
+            kind, source, target = _kind_of(frame, out, stream, alone=True)
+            way = self._ways.find(kind)
             if way is not None and source is not None:
                 self._use(way.engine)
                 result = way.new() if out is None else out
-                way.run(source, _at(result, target, number), number)
+                way.run(source, target or _new_at(result, source[2]))
                 self._received = way.engine
                 return result
             work = self._prepare(frame, out, stream, 0, None, alone=True)
@@ -215,14 +214,14 @@ class Filter:
         """
         with self._submitting, self._receiving:
             self._none_under_way("batch")
-            kind, known = self._batch_as_before(frames, out, stream)
+            known = self._batch_as_before(frames, out, stream)
             if known is not None:
-                return known[0]
+                return known
             results, targets = self._targets(frames, out)
             works = [self._prepare(frame, target, stream, 0, None)
                      for frame, target in zip(frames, targets)]
-            if kind is not None and results is not None:
-                self._note_batch(kind, frames, results, out is None, works)
+            if results is not None and works and not isinstance(frames, (list, tuple)):
+                self._note_batch(frames, out, results, works)
             for some in _runs(works):
                 self._run(some)
             return [work.result for work in works] if results is None else results
@@ -287,37 +286,62 @@ class Filter:
         results = maker(frames, picture.device, (len(frames), *planes[0].shape), planes[0].size)()
         return results, results
 
-    def _batch_as_before(self, frames: Any, out: Any, stream: Any) -> Tuple[Optional[Kind], Optional[Tuple[Any]]]:
-        """What kind of batch it is, if of arrays that are known; and its results, if there was one of that kind."""
-        if isinstance(frames, (list, tuple)) or isinstance(out, (list, tuple)):
-            return None, None
-        number = caller_stream(frames, stream)
-        kind, source, target = _kind_of(frames, out, number)
-        if kind is None or source is None:
-            return None, None
+    def _batch_as_before(self, frames: Any, out: Any, stream: Any) -> Any:
+        """The results, if there was one of this kind; else None."""
+        if not isinstance(frames, (list, tuple)) and not isinstance(out, (list, tuple)):
+            return self._array_as_before(frames, out, stream)
+        if frames and (out is None or len(out) == len(frames)):
+            return self._list_as_before(frames, out, stream)
+        return None
+
+    def _array_as_before(self, frames: Any, out: Any, stream: Any) -> Any:
+        kind, source, target = _kind_of(frames, out, stream)
         batch = self._batches.find(kind)
-        if batch is None:
-            return kind, None
+        if batch is None or source is None:
+            return None
         self._use(batch.engine)
         results = out if batch.make is None else batch.make()
-        batch.run(source.addresses[0], _at(results, target, number).addresses[0], number)
+        target = target or _new_at(results, source[2])
+        batch.run(source[0][0], target[0][0], source[2])
         self._received = batch.engine
-        return kind, (results,)
+        return results
 
-    def _note_batch(self, kind: Kind, frames: Any, results: Any, new: bool, works: List[_Work]) -> None:
-        """The next batch of this kind goes as this one, if all of its frames lie where they seem to."""
-        number = works[0].stream
-        places = [[places_of(frame, number) for frame in some] for some in (frames, results)]
-        source, target = places_of(frames, number), places_of(results, number)
-        engine = works[0].engine
+    def _list_as_before(self, frames: Any, out: Any, stream: Any) -> Any:
+        """Of frames that are all of one kind."""
+        first, source, _ = _kind_of(frames[0], None if out is None else out[0], stream)
+        way = self._ways.find(first)
+        if way is None or source is None:
+            return None
+        sources, targets = [], []
+        results = [way.new() for _ in frames] if out is None else out
+        for frame, result in zip(frames, results):
+            kind, of, to = _kind_of(frame, None if out is None else result, stream)
+            to = to if out is not None or of is None else _new_at(result, of[2])
+            if kind != first or of is None or to is None or of[2] != source[2]:
+                return None
+            sources.append(of)
+            targets.append(to)
+        self._use(way.engine)
+        most = way.engine.most
+        for k in range(0, len(sources), most):
+            way.run_many(sources[k:k + most], targets[k:k + most])
+        self._received = way.engine
+        return results
+
+    def _note_batch(self, frames: Any, out: Any, results: Any, works: List[_Work]) -> None:
+        """The next batch in arrays of these layouts goes as this one, if all of its frames lie where they seem to."""
+        engine, number = works[0].engine, works[0].stream
+        kind, source, _ = _kind_of(frames, out, number)
+        target = places_of(results, number)
+        of, to = ([places_of(frame, number) for frame in some] for some in (frames, results))
         alike = all(work.engine is engine and work.stream == number and work.lender is None for work in works)
-        lie = all(of is not None and to is not None and lies_at(work.source, of) and lies_at(work.target, to)
-                  for work, of, to in zip(works, *places))
+        lie = all(a is not None and b is not None and lies_at(work.source, a) and lies_at(work.target, b)
+                  for work, a, b in zip(works, of, to))
         if source is not None and target is not None and alike and lie:
             plane = engine.output_planes[0]
-            make = maker(frames, engine.key.device, (len(works), *plane.shape), plane.size) if new else None
+            make = maker(frames, engine.key.device, (len(works), *plane.shape), plane.size) if out is None else None
             self._batches.add(kind, Batch(engine, [work.source for work in works], [work.target for work in works],
-                                          source.addresses[0], target.addresses[0], make))
+                                          source[0][0], target[0][0], make))
 
     # ---- from a frame to what the library takes ----
 
@@ -337,29 +361,27 @@ class Filter:
     def _prepare(self, frame: Any, out: Any, stream: Any, pts: int, opaque: Any,
                  alone: bool = False) -> _Work:
         """A frame ready to begin: as one of its kind was before, or by finding out all about it."""
-        number = caller_stream(frame, stream)
-        kind, source, target = _kind_of(frame, out, number, alone)
-        if kind is None or source is None:
-            return self._explore(frame, out, stream, number, pts, opaque, alone)[0]
+        kind, source, target = _kind_of(frame, out, stream, alone)
+        if source is None:
+            return self._explore(frame, out, stream, caller_stream(frame, stream), pts, opaque, alone)[0]
         way = self._ways.find(kind)
         if way is not None:
-            return self._repeat(way, frame, out, source, target, number, pts, opaque)
-        work, picture = self._explore(frame, out, stream, number, pts, opaque, alone)
+            return self._repeat(way, frame, out, source, target, pts, opaque)
+        work, picture = self._explore(frame, out, stream, source[2], pts, opaque, alone)
         if target is None:
-            target = places_of(work.result, number)
+            target = places_of(work.result, source[2])
         if target is not None and lies_at(work.source, source) and lies_at(work.target, target):
             makers = picture.makers(work.engine.output_planes) if out is None else []
             self._ways.add(kind, Way(work.engine, work.source, work.target, makers))
         return work
 
-    def _repeat(self, way: Way, frame: Any, out: Any, source: Places, target: Optional[Places], number: int,
-                pts: int, opaque: Any) -> _Work:
-        engine = way.engine
-        self._use(engine)
+    def _repeat(self, way: Way, frame: Any, out: Any, source: Places, target: Optional[Places], pts: int,
+                opaque: Any) -> _Work:
+        self._use(way.engine)
         result = way.new() if out is None else out
-        at = _at(result, target, number)
         keep = _held(frame), _held(result)
-        return _Work(engine, result, keep, *way.frames(source, at, pts), number, opaque)
+        frames = way.frames(source, target or _new_at(result, source[2]), pts)
+        return _Work(way.engine, result, keep, *frames, source[2], opaque)
 
     def _explore(self, frame: Any, out: Any, stream: Any, number: int, pts: int, opaque: Any,
                  alone: bool) -> Tuple[_Work, Any]:
@@ -518,23 +540,24 @@ def _held(frame: Any) -> Any:
     return tuple(frame) if isinstance(frame, list) else frame
 
 
-def _at(result: Any, target: Optional[Places], stream: int) -> Places:
-    """Where a result goes: to a target that is known, or into a new array."""
-    at = target or places_of(result, stream)
+def _new_at(result: Any, stream: int) -> Places:
+    """Where a new result lies."""
+    at = places_of(result, stream)
     assert at is not None, "a new array is as the frame that it was made for"
     return at
 
 
-def _kind_of(frame: Any, out: Any, stream: int, alone: bool = False
-             ) -> Tuple[Optional[Kind], Optional[Places], Optional[Places]]:
-    """What kind of frame and target that is, and where they lie; of other arrays than those that are known, nothing."""
-    source = places_of(frame, stream)
+def _kind_of(frame: Any, out: Any, stream: Any, alone: bool = False
+             ) -> Tuple[Kind, Optional[Places], Optional[Places]]:
+    """What kind of frame and target that is, and where they lie; of other arrays than those that are known, nowhere."""
+    number = None if stream is None else caller_stream(frame, stream)
+    source = places_of(frame, number)
     if source is None:
-        return None, None, None
+        return NO_KIND, None, None
     if out is None:
-        return (source.layout, None, alone), source, None
-    target = places_of(out, stream)
-    return (None, None, None) if target is None else ((source.layout, target.layout, alone), source, target)
+        return (source[1], None, alone), source, None
+    target = places_of(out, source[2])
+    return (NO_KIND, None, None) if target is None else ((source[1], target[1], alone), source, target)
 
 
 def _runs(works: List[_Work]) -> Iterator[List[_Work]]:
