@@ -15,7 +15,8 @@
 // has, and sources are taken as from another GPU's memory. --devices makes N backends take frames in
 // turn, of GPUs the first N.
 // The steps of the tutorial follow (tutorial.h) unless cases or devices were chosen; --ladder is
-// these alone, and what leaves them out says so. The last line is "N passed, N failed".
+// these alone, and what leaves them out says so. The last line is "N passed, N failed"; where no case
+// is chosen the exit status is 2.
 #include <fnmatch.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -187,8 +188,11 @@ static int run_all(const struct settings *settings)
     else
         puts("Cases were chosen, so the steps of the tutorial are left out: --ladder is these.");
     backend_destroy(&run.backend);
+    bool none = run.passed + run.failed == 0;
+    if (none)
+        puts("No case is of those that were chosen.");
     printf("%d passed, %d failed\n", run.passed, run.failed);
-    return run.failed > 0;
+    return none ? 2 : run.failed > 0;
 }
 
 // ---- the command line ----
