@@ -324,8 +324,10 @@ enum sluice_status sluice_filter_run_many(struct sluice_filter *filter,
 {
     assert(filter && (count < 1 || (in && out)));
     // More than fit go in halves: while one is filtered the other is received, and submitted again.
-    int slots = filter->slots, most = count <= slots ? slots : (slots + 1) / 2, begun = 0;
-    int received = 0;
+    // Results in device memory are received at once, and launches of more frames cost less.
+    int slots = filter->slots, begun = 0, received = 0;
+    bool halves = count > slots && out->memory != SLUICE_MEMORY_DEVICE;
+    int most = halves ? (slots + 1) / 2 : slots;
     enum sluice_status status = none_under_way(filter, "sluice_filter_run_many()");
     if (!status && count < 0)
         status = filter_status(

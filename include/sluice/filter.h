@@ -142,9 +142,10 @@ SLUICE_API enum sluice_status sluice_filter_run(struct sluice_filter *filter,
                                                 const struct sluice_frame *in,
                                                 const struct sluice_frame *out, void *stream);
 
-// submit_many() and receive() for `count` frames, any number, with none under way: as many at once
-// as fit. The first failure ends it: those under way are received, no others are begun. Frames are
-// begun some together, all or none, so a frame that is refused takes some of those before it along.
+// submit_many() and receive() for `count` frames, any number, with none under way, by the calling
+// thread: no other one submits or receives meanwhile. The first failure ends it: frames under way are
+// received, no others are begun. Frames are begun some together, all or none, so one that is refused
+// takes some of those before it along. SLUICE_STATUS_USAGE if some are under way, or count is below 0.
 SLUICE_API enum sluice_status sluice_filter_run_many(struct sluice_filter *filter,
                                                      const struct sluice_frame *in,
                                                      const struct sluice_frame *out, int count,
@@ -210,7 +211,7 @@ struct sluice_analysis {
 };
 
 // Analysis number `index` from 0 of the frame that was received last; what it points at lives until
-// the next receive() or run(). SLUICE_STATUS_END past the last.
+// the next receive(), run() or run_many(). SLUICE_STATUS_END past the last.
 SLUICE_API enum sluice_status sluice_filter_analysis(const struct sluice_filter *filter, int index,
                                                      struct sluice_analysis *analysis);
 

@@ -14,7 +14,7 @@ from ._under_way import UnderWay
 from .errors import UsageError, error_of
 
 
-RUNS = 4  # so many times the frames that may be under way: at the end of a run_many() all of them are waited for
+RUNS = 4  # A run_many() ends with all of its frames waited for: so many fills of the slots make one. More delay Ctrl-C.
 
 
 class Key(NamedTuple):
@@ -175,7 +175,7 @@ class Engine:
 
     # ---- frames ----
 
-    def run(self, source: Any, target: Any, stream: int) -> None:
+    def run(self, source: Frame, target: Frame, stream: int) -> None:
         status = self._run(self.handle, source, target, stream)
         if status != OK:
             self._check(status)

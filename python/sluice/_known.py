@@ -12,7 +12,15 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 Layout = Tuple[Any, ...]  # of arrays of one layout all that a filter checks is the same; it keeps no array
 Found = Tuple[int, Layout, int]  # an address, its layout, and the stream that it is for
-Places = Tuple[Tuple[int, ...], Layout, int]  # of a frame: each plane's address, their layouts, the stream
+
+
+class Places:
+    """Where a frame lies: the address of each plane, their layouts, and the stream that is for."""
+
+    __slots__ = "addresses", "layout", "stream"
+
+    def __init__(self, addresses: Tuple[int, ...], layout: Layout, stream: int) -> None:
+        self.addresses, self.layout, self.stream = addresses, layout, stream
 
 
 class Finder(NamedTuple):
@@ -105,7 +113,10 @@ def places_of(frame: Any, stream: Optional[int]) -> Optional[Places]:
     finder = finder_of(frame)
     if finder is not None:
         found = finder.find(frame, stream)
-        return None if found is None else ((found[0],), *found[1:])
+        if found is None:
+            return None
+        address, layout, stream = found
+        return Places((address,), layout, stream)
     if not isinstance(frame, (tuple, list)) or not frame:
         return None
     parts = []
@@ -114,5 +125,5 @@ def places_of(frame: Any, stream: Optional[int]) -> Optional[Places]:
         if part is None:
             return None
         parts.append(part)
-        stream = part[2]
-    return tuple(part[0][0] for part in parts), tuple(part[1] for part in parts), parts[0][2]
+        stream = part.stream
+    return Places(tuple(part.addresses[0] for part in parts), tuple(part.layout for part in parts), parts[0].stream)

@@ -11,12 +11,12 @@ from ._arrays import as_array, maker
 from ._cuda import Lender
 from ._engine import Engine, Key, Pictures, Settings
 from ._formats import canonical
-from ._known import Places, places_of
+from ._known import Places, finder_of, places_of
 from ._library import (BACKENDS, DEVICE, HOST, MATRICES, RANGES, SITINGS, Frame, choice,
                        filter_library, whole_of)
 from ._pictures import Arrays, Picture, caller_stream, picture_of
 from ._under_way import UnderWay
-from ._ways import NO_KIND, Batch, Kind, Run, Way, Ways, lies_at
+from ._ways import NO_KIND, Batch, Kind, Way, Ways, lies_at, step_of
 from .errors import Error, Full, UsageError
 
 
@@ -156,8 +156,10 @@ class Filter:
             if way is not None and source is not None:
                 self._use(way.engine)
                 result = way.new() if out is None else out
-                way.run(source, target or _new_at(result, source[2]))
+                held = _held(frame), _held(result)  # until the call is over
+                way.run(source, target or _new_at(result, source.stream))
                 self._received = way.engine
+                del held
                 return result
             work = self._prepare(frame, out, stream, 0, None, alone=True)
             work.engine.run(work.source, work.target, work.stream)
@@ -220,7 +222,8 @@ class Filter:
             results, targets = self._targets(frames, out)
             works = [self._prepare(frame, target, stream, 0, None)
                      for frame, target in zip(frames, targets)]
-            if results is not None and works and not isinstance(frames, (list, tuple)):
+            if results is not None and works and not isinstance(frames, (list, tuple)) and \
+                    not isinstance(results, (list, tuple)):
                 self._note_batch(frames, out, results, works)
             for some in _runs(works):
                 self._run(some)
@@ -256,11 +259,14 @@ class Filter:
 
     def _run(self, works: List[_Work]) -> None:
         """Frames of one engine and stream, no more than a call takes."""
-        engine = works[0].engine
-        Run(engine, [work.source for work in works], [work.target for work in works])(works[0].stream)
-        for work in works:
-            work.ended()
-        self._received = engine
+        first, frames = works[0], Frame * len(works)
+        sources, targets = frames(*(work.source for work in works)), frames(*(work.target for work in works))
+        try:
+            first.engine.run_many(sources, targets, len(works), first.stream)
+        finally: # of those behind a failure nothing was begun, which does no harm
+            for work in works:
+                work.ended()
+        self._received = first.engine
 
     def _drain(self) -> None:
         """Receive what is under way, of which nobody wants to hear any more."""
@@ -288,11 +294,13 @@ class Filter:
 
     def _batch_as_before(self, frames: Any, out: Any, stream: Any) -> Any:
         """The results, if there was one of this kind; else None."""
-        if not isinstance(frames, (list, tuple)) and not isinstance(out, (list, tuple)):
-            return self._array_as_before(frames, out, stream)
-        if frames and (out is None or len(out) == len(frames)):
-            return self._list_as_before(frames, out, stream)
-        return None
+        in_list = isinstance(frames, (list, tuple))
+        if out is not None and not isinstance(out, (list, tuple)) and finder_of(out) is None:
+            return None
+        if in_list:
+            same = frames and (out is None or len(out) == len(frames))
+            return self._list_as_before(frames, out, stream) if same else None
+        return None if isinstance(out, (list, tuple)) else self._array_as_before(frames, out, stream)
 
     def _array_as_before(self, frames: Any, out: Any, stream: Any) -> Any:
         kind, source, target = _kind_of(frames, out, stream)
@@ -301,47 +309,50 @@ class Filter:
             return None
         self._use(batch.engine)
         results = out if batch.make is None else batch.make()
-        target = target or _new_at(results, source[2])
-        batch.run(source[0][0], target[0][0], source[2])
+        target = target or _new_at(results, source.stream)
+        batch.run(source.addresses[0], target.addresses[0], source.stream)
         self._received = batch.engine
         return results
 
     def _list_as_before(self, frames: Any, out: Any, stream: Any) -> Any:
         """Of frames that are all of one kind."""
-        first, source, _ = _kind_of(frames[0], None if out is None else out[0], stream)
+        first, begin, _ = _kind_of(frames[0], None if out is None else out[0], stream)
         way = self._ways.find(first)
-        if way is None or source is None:
+        if way is None or begin is None:
             return None
-        sources, targets = [], []
-        results = [way.new() for _ in frames] if out is None else out
-        for frame, result in zip(frames, results):
-            kind, of, to = _kind_of(frame, None if out is None else result, stream)
-            to = to if out is not None or of is None else _new_at(result, of[2])
-            if kind != first or of is None or to is None or of[2] != source[2]:
+        sources, targets, results, held = [], [], [], []
+        for frame, given in zip(frames, [None] * len(frames) if out is None else out):
+            kind, source, target = _kind_of(frame, given, stream)
+            if kind != first or source is None or source.stream != begin.stream:
                 return None
-            sources.append(of)
-            targets.append(to)
+            result = way.new() if out is None else given
+            target = target or _new_at(result, source.stream)
+            sources.append(source.addresses)
+            targets.append(target.addresses)
+            results.append(result)
+            held.append((_held(frame), _held(result)))  # until all is over
         self._use(way.engine)
-        most = way.engine.most
-        for k in range(0, len(sources), most):
-            way.run_many(sources[k:k + most], targets[k:k + most])
+        way.run_many(sources, targets, begin.stream)
         self._received = way.engine
-        return results
+        del held
+        return results if out is None else out
 
     def _note_batch(self, frames: Any, out: Any, results: Any, works: List[_Work]) -> None:
         """The next batch in arrays of these layouts goes as this one, if all of its frames lie where they seem to."""
-        engine, number = works[0].engine, works[0].stream
-        kind, source, _ = _kind_of(frames, out, number)
-        target = places_of(results, number)
-        of, to = ([places_of(frame, number) for frame in some] for some in (frames, results))
-        alike = all(work.engine is engine and work.stream == number and work.lender is None for work in works)
-        lie = all(a is not None and b is not None and lies_at(work.source, a) and lies_at(work.target, b)
-                  for work, a, b in zip(works, of, to))
-        if source is not None and target is not None and alike and lie:
-            plane = engine.output_planes[0]
-            make = maker(frames, engine.key.device, (len(works), *plane.shape), plane.size) if out is None else None
-            self._batches.add(kind, Batch(engine, [work.source for work in works], [work.target for work in works],
-                                          source[0][0], target[0][0], make))
+        first = works[0]
+        kind, source, _ = _kind_of(frames, out, first.stream)
+        target = None if source is None else places_of(results, first.stream)
+        alike = all(work.engine is first.engine and work.stream == first.stream and work.lender is None
+                    for work in works)
+        if source is None or target is None or not alike:
+            return
+        down = step_of([work.source.data[0] for work in works], source.addresses[0])
+        to = step_of([work.target.data[0] for work in works], target.addresses[0])
+        if down is None or to is None:
+            return
+        plane = first.engine.output_planes[0]
+        make = maker(frames, first.engine.key.device, (len(works), *plane.shape), plane.size) if out is None else None
+        self._batches.add(kind, Batch(Way(first.engine, first.source, first.target, []), len(works), down, to, make))
 
     # ---- from a frame to what the library takes ----
 
@@ -367,9 +378,9 @@ class Filter:
         way = self._ways.find(kind)
         if way is not None:
             return self._repeat(way, frame, out, source, target, pts, opaque)
-        work, picture = self._explore(frame, out, stream, source[2], pts, opaque, alone)
+        work, picture = self._explore(frame, out, stream, source.stream, pts, opaque, alone)
         if target is None:
-            target = places_of(work.result, source[2])
+            target = places_of(work.result, source.stream)
         if target is not None and lies_at(work.source, source) and lies_at(work.target, target):
             makers = picture.makers(work.engine.output_planes) if out is None else []
             self._ways.add(kind, Way(work.engine, work.source, work.target, makers))
@@ -380,8 +391,8 @@ class Filter:
         self._use(way.engine)
         result = way.new() if out is None else out
         keep = _held(frame), _held(result)
-        frames = way.frames(source, target or _new_at(result, source[2]), pts)
-        return _Work(way.engine, result, keep, *frames, source[2], opaque)
+        frames = way.frames(source, target or _new_at(result, source.stream), pts)
+        return _Work(way.engine, result, keep, *frames, source.stream, opaque)
 
     def _explore(self, frame: Any, out: Any, stream: Any, number: int, pts: int, opaque: Any,
                  alone: bool) -> Tuple[_Work, Any]:
@@ -555,9 +566,9 @@ def _kind_of(frame: Any, out: Any, stream: Any, alone: bool = False
     if source is None:
         return NO_KIND, None, None
     if out is None:
-        return (source[1], None, alone), source, None
-    target = places_of(out, source[2])
-    return (NO_KIND, None, None) if target is None else ((source[1], target[1], alone), source, target)
+        return (source.layout, None, alone), source, None
+    target = places_of(out, source.stream)
+    return (NO_KIND, None, None) if target is None else ((source.layout, target.layout, alone), source, target)
 
 
 def _runs(works: List[_Work]) -> Iterator[List[_Work]]:

@@ -440,6 +440,94 @@ def test_batches_in_arrays_one_after_another(count):
         assert filter.batch(own, out=own) is own and np.array_equal(own, wanted)
 
 
+def test_batches_of_frames_that_lie_elsewhere():
+    """Arrays of arrays, whose own memory holds addresses; the same arrays with other elements; lists of both kinds."""
+    filter = sluice.Filter("invert")
+    for turn in range(4):
+        frames = np.empty(3, object)
+        for k in range(3):
+            frames[k] = np.full((20, 30), 10 * turn + k, np.uint8)
+        for _ in range(2):
+            assert [int(found[0, 0]) for found in filter.batch(frames)] == [255 - 10 * turn - k for k in range(3)]
+            frames[1] = np.full((20, 30), 10 * turn + 1, np.uint8)
+        out = [np.zeros((20, 30), np.uint8) for _ in range(3)]
+        stack = np.stack(list(frames))
+        for given in (out, tuple(out), {k: o for k, o in enumerate(out)}.values()):
+            for source in (stack, list(frames)):
+                for o in out:
+                    o[:] = 0
+                assert filter.batch(source, out=given) is given
+                assert [int(o[5, 5]) for o in out] == [255 - 10 * turn - k for k in range(3)]
+        mixed = [stack[0], np.full((33, 40), 7, np.uint8), stack[1]]
+        assert [int(found[3, 3]) for found in filter.batch(mixed)] == [255 - 10 * turn, 248, 254 - 10 * turn]
+
+
+def test_a_frame_is_read_once_of_those_that_are_made_when_asked_for():
+    class Made:
+        asked = 0
+
+        def __len__(self):
+            return 5
+
+        def __getitem__(self, k):
+            if k >= 5:
+                raise IndexError(k)
+            self.asked += 1
+            return np.full((20, 30), k, np.uint8)
+
+    filter, made = sluice.Filter("invert"), Made()
+    for turn in range(1, 4):
+        assert [int(found[0, 0]) for found in filter.batch(made)] == [255, 254, 253, 252, 251]
+        assert made.asked <= 6 * turn  # the first one, too, to find out what results are
+
+
+@pytest.mark.parametrize("planes", [False, True])
+def test_frames_live_until_they_are_filtered(planes, monkeypatch):
+    """Whatever another thread does to the list that they came in."""
+    filter = sluice.Filter("gaussian=2", pixfmt="yuv420p" if planes else None)
+    call = filter if planes else filter.batch
+    shapes = [(20, 30), (10, 15), (10, 15)] if planes else [(20, 30)] * 3
+    for turn in range(3):
+        frames, lived = [noise(*shape, seed=turn) for shape in shapes], []
+        alive = [weakref.ref(frame) for frame in frames]
+
+        def checking(how):
+            def run(self, *arguments):
+                frames.clear()
+                lived.append(all(frame() is not None for frame in alive))
+                return how(self, *arguments)
+            return run
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Engine, "run", checking(Engine.run))
+            patch.setattr(Engine, "run_many", checking(Engine.run_many))
+            call(frames)
+        assert lived == [True]
+
+
+def test_a_filter_that_is_used_again_while_it_is_called(monkeypatch):
+    """By a signal's handler, or what the collector of garbage ends."""
+    filter = sluice.Filter("invert")
+    a, b = (np.full((3, 20, 30), value, np.uint8) for value in (10, 200))
+    for call in (lambda some: filter.batch(some), lambda some: filter.batch(list(some)), lambda some: filter(some[0])):
+        call(a), call(a)
+        inner = []
+
+        def again(how):
+            def run(self, *arguments):
+                if not inner:
+                    inner.append(None)
+                    inner[0] = np.asarray(call(b))
+                return how(self, *arguments)
+            return run
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Engine, "run", again(Engine.run))
+            patch.setattr(Engine, "run_many", again(Engine.run_many))
+            outer = np.asarray(call(a))
+        assert np.all(outer == 245) and np.all(inner[0] == 55)
+
+
 def test_batch():
     frames = noise(70, 20, 30)
     filter = sluice.Filter(CHAIN)
