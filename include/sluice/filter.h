@@ -18,7 +18,7 @@
 // Flow. sluice_filter_submit() begins a frame and returns; sluice_filter_receive() gives frames
 // back in the order in which they were submitted. Up to `frames_in_flight` are under way between
 // the two: then submit says SLUICE_STATUS_AGAIN. sluice_filter_run() is both, for one frame, and
-// sluice_filter_run_many() for some.
+// sluice_filter_run_many() for any number.
 //
 // Memory. All memory is the caller's. A frame's planes, in and out, stay as they are from submit
 // until receive has given the frame back; a result's are read as well as written. A result may go

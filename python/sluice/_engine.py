@@ -14,7 +14,9 @@ from ._under_way import UnderWay
 from .errors import UsageError, error_of
 
 
-RUNS = 4  # A run_many() ends with all of its frames waited for: so many fills of the slots make one. More delay Ctrl-C.
+# At the end of a run_many() all of its frames are waited for, so one takes several times as many as may be under way;
+# more of them would delay Ctrl-C.
+RUNS = 4
 
 
 class Key(NamedTuple):

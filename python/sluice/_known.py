@@ -27,7 +27,8 @@ class Finder(NamedTuple):
     """How arrays of one type say where they lie."""
 
     stream: Callable[[Any], int]  # the current CUDA stream; 0 in host memory
-    find: Callable[[Any, Optional[int]], Optional[Found]]  # for a stream; None: the current one. Says None: ask the general way
+    # For a stream, or for the current one where that is None. It gives back None where the general way has to be asked.
+    find: Callable[[Any, Optional[int]], Optional[Found]]
 
 
 def _of_numpy(numpy: Any) -> Finder:
