@@ -112,7 +112,7 @@ static bool uses_fields(const struct binding *binding, const struct pair *pair)
 
 // Take a seat for frames that were checked, and describe the work.
 static enum status prepare(struct sluice_filter *filter, unsigned long long frame,
-                           const struct pair *pair, void *stream, struct work *work)
+                           const struct pair *pair, void *stream, bool alone, struct work *work)
 {
     struct seat *seat = seat_of(filter, frame);
     struct binding *binding = filter->current;
@@ -133,6 +133,7 @@ static enum status prepare(struct sluice_filter *filter, unsigned long long fram
         .source_on_device = on_device,
         .target_on_device = seat->device,
         .source_stream_serves = on_device && seat->device,
+        .alone = alone,
         .source_stream = stream,
         .fields = uses_fields(binding, pair),
         .analysis = analyses ? binding->analysis + seat->number * analyses : NULL,
@@ -181,16 +182,16 @@ static enum status check_all(struct sluice_filter *filter, const struct sluice_f
     return status;
 }
 
-// Submit frames for which there is room.
+// Submit frames for which there is room. `alone`: all are received before there are more.
 static enum status submit(struct sluice_filter *filter, const struct sluice_frame *in,
-                          const struct sluice_frame *out, int count, void *stream)
+                          const struct sluice_frame *out, int count, void *stream, bool alone)
 {
     struct pair pair[MAX_FRAMES];
     struct work work[MAX_FRAMES];
     unsigned long long first = filter->submitted;
     enum status status = check_all(filter, in, out, count, pair);
     for (int k = 0; k < count && !status; k++)
-        status = prepare(filter, first + (unsigned)k, &pair[k], stream, &work[k]);
+        status = prepare(filter, first + (unsigned)k, &pair[k], stream, alone, &work[k]);
     if (!status)
         status = note_failure(filter, begin(filter, first, work, count));
     for (int k = 0; k < count && !status; k++) {
@@ -204,12 +205,10 @@ static enum status submit(struct sluice_filter *filter, const struct sluice_fram
     return status;
 }
 
-enum sluice_status sluice_filter_submit_many(struct sluice_filter *filter,
-                                             const struct sluice_frame *in,
-                                             const struct sluice_frame *out, int count,
-                                             void *stream)
+static enum sluice_status try_submit(struct sluice_filter *filter, const struct sluice_frame *in,
+                                     const struct sluice_frame *out, int count, void *stream,
+                                     bool alone)
 {
-    assert(filter && in && out);
     if (filter->failed)
         return filter_status(refuse_failed(filter));
     if (count < 1 || count > filter->slots)
@@ -220,7 +219,16 @@ enum sluice_status sluice_filter_submit_many(struct sluice_filter *filter,
                      count, filter->slots));
     if (filter->submitted - filter->received + (unsigned)count > (unsigned)filter->slots)
         return SLUICE_STATUS_AGAIN;
-    return filter_status(submit(filter, in, out, count, stream));
+    return filter_status(submit(filter, in, out, count, stream, alone));
+}
+
+enum sluice_status sluice_filter_submit_many(struct sluice_filter *filter,
+                                             const struct sluice_frame *in,
+                                             const struct sluice_frame *out, int count,
+                                             void *stream)
+{
+    assert(filter && in && out);
+    return try_submit(filter, in, out, count, stream, false);
 }
 
 enum sluice_status sluice_filter_submit(struct sluice_filter *filter, const struct sluice_frame *in,
@@ -310,11 +318,11 @@ static enum sluice_status none_under_way(struct sluice_filter *filter, const cha
 enum sluice_status sluice_filter_run(struct sluice_filter *filter, const struct sluice_frame *in,
                                      const struct sluice_frame *out, void *stream)
 {
-    assert(filter);
+    assert(filter && in && out);
     struct sluice_frame made = {.size = sizeof made};
     enum sluice_status status = none_under_way(filter, "sluice_filter_run()");
     if (!status)
-        status = sluice_filter_submit(filter, in, out, stream);
+        status = try_submit(filter, in, out, 1, stream, true);
     return status ? status : sluice_filter_receive(filter, &made);
 }
 
@@ -335,8 +343,8 @@ enum sluice_status sluice_filter_run_many(struct sluice_filter *filter,
     while (received < begun || (!status && begun < count)) {
         int some = min_int(count - begun, most);
         if (!status && some && begun - received + some <= slots) {
-            status = sluice_filter_submit_many(filter, frame_at(in, begun), frame_at(out, begun),
-                                               some, stream);
+            status = try_submit(filter, frame_at(in, begun), frame_at(out, begun), some, stream,
+                                count <= slots);
             begun += status ? 0 : some;
             continue;
         }

@@ -369,6 +369,83 @@ static void launches_go_on_without_a_graph(void **state)
     assert_int_equal(arguments_set, 1); // and no second time
 }
 
+// ---- the caller's stream ----
+
+static int waits;
+
+int __real_cudaStreamWaitEvent(void *stream, void *event, unsigned flags) __attribute__((weak));
+int __wrap_cudaStreamWaitEvent(void *stream, void *event, unsigned flags);
+
+int __wrap_cudaStreamWaitEvent(void *stream, void *event, unsigned flags)
+{
+    waits++;
+    return __real_cudaStreamWaitEvent(stream, event, flags);
+}
+
+// Two calls and frames under way by turns, `at_once` frames a turn, with four times as many slots.
+static void take_turns(struct sluice_filter *filter, const struct device_picture *source,
+                       const struct device_picture *target, int frames, int at_once)
+{
+    struct sluice_frame from[8], to[8], made = {.size = sizeof made};
+    for (int k = 0; k < frames; k += at_once) {
+        for (int n = 0; n < at_once; n++) {
+            from[n] = source[k + n].frame;
+            to[n] = target[k + n].frame;
+        }
+        enum sluice_status status;
+        waits = 0;
+        if (k / at_once % 3 == 2) {
+            status = sluice_filter_submit_many(filter, from, to, at_once, NULL);
+            for (int n = 0; n < at_once && !status; n++)
+                status = sluice_filter_receive(filter, &made);
+            assert_true(waits >= 2); // there and back
+        } else {
+            status = sluice_filter_run_many(filter, from, to, at_once, NULL);
+            if (k / at_once % 3 == 1)
+                assert_int_equal(waits, 0);
+        }
+        if (status)
+            fail_msg("frame %d: %s", k, test_sentence);
+    }
+}
+
+// Frames that a call gives back at once are filtered on the caller's stream, and wait for no other; between
+// them are such as are filtered on the filter's. Each frame's scratch memory has been another's before.
+static void calls_stay_on_the_stream(void **state)
+{
+    enum { FRAMES = 48 };
+    static const char chain[] = "gaussian=4,box=9";
+    static const int at_once[] = {1, 2, 8};
+    (void)state;
+    if (!gpu)
+        skip();
+    const struct sluice_format input = test_format("gray", 1310, 400);
+    struct test_picture *in[FRAMES], *got[FRAMES], *want = test_picture(&input, ROWS_TIGHT);
+    struct device_picture source[FRAMES], target[FRAMES];
+    for (int k = 0; k < FRAMES; k++)
+        in[k] = test_noise(&input, ROWS_ODD, (uint32_t)k);
+    for (int n = 0; n < 3; n++) {
+        struct sluice_filter *filter = gpu_filter(chain, &input, 4 * at_once[n]);
+        for (int k = 0; k < FRAMES; k++) {
+            got[k] = test_picture(&input, ROWS_ODD);
+            source[k] = to_device(in[k]);
+            target[k] = to_device(got[k]);
+        }
+        take_turns(filter, source, target, FRAMES, at_once[n]);
+        sluice_filter_destroy(&filter);
+        for (int k = 0; k < FRAMES; k++) {
+            test_reference(chain, in[k], false, want);
+            from_device(&target[k], got[k]);
+            gpu->device_free(gpu, source[k].memory);
+            test_same(chain, got[k], want);
+            test_picture_free(got[k]);
+        }
+    }
+    for (int k = 0; k < FRAMES; k++)
+        test_picture_free(in[k]);
+    test_picture_free(want);
+}
+
 // ---- copies ----
 
 static int copy_calls, copies;
@@ -499,6 +576,7 @@ int main(void)
         cmocka_unit_test(threads_take_different_shared_memory),
         cmocka_unit_test(launches_that_come_again_are_a_graph),
         cmocka_unit_test(launches_go_on_without_a_graph),
+        cmocka_unit_test(calls_stay_on_the_stream),
         cmocka_unit_test(planes_are_copied_at_once),
         cmocka_unit_test(memory_of_another_kind_is_refused),
         cmocka_unit_test(pictures_are_as_tall_as_grids),

@@ -34,10 +34,11 @@
 // the source and what last read the target, and receive lets it wait for the result. So the result
 // is there for whatever is put on the stream after receive returns. A stream is of the filter's GPU,
 // is not being captured, and stays until the frames on it have been received. In between the filter
-// works on streams of its own, where frames overlap; where the caller goes from stream to stream and
-// source and result are in device memory, on the caller's themselves, which is cheaper for small
-// frames. Chains that analyse (`stats`, `match`, `wavelet`) let receive wait for the numbers; sources
-// in host memory let it wait until they have been read.
+// works on streams of its own, where frames overlap. Where the caller goes from stream to stream, or
+// sluice_filter_run() and sluice_filter_run_many() have no more than one launch takes, and source
+// and result are in device memory, it works on the caller's, which is cheaper for small frames.
+// Chains that analyse (`stats`, `match`, `wavelet`) let receive wait for the numbers; sources in
+// host memory let it wait until they have been read.
 //
 // Threads. One thread submits, sets and asks for chain and plan; one, which may be another,
 // receives and asks for analysis; create and destroy are called before and after all else. Any

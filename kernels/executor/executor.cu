@@ -184,11 +184,12 @@ static enum status check_stream(struct cuda_executor *self, cudaStream_t stream)
 }
 
 // The stream that the passes of a group go on. A caller whose frames all come on one stream gets the
-// executor's in turn, where they overlap; one who goes from stream to stream has seen to that.
-static cudaStream_t choose_stream(struct cuda_executor *self, const struct work *work)
+// executor's in turn, where they overlap; one who goes from stream to stream has seen to that. `alone`:
+// there is nothing that it could overlap with, and on the caller's stream no other is waited for.
+static cudaStream_t choose_stream(struct cuda_executor *self, const struct work *work, bool alone)
 {
     cudaStream_t callers = (cudaStream_t)work->source_stream;
-    bool turns = self->slots == 1 || callers != self->last_stream;
+    bool turns = alone || self->slots == 1 || callers != self->last_stream;
     self->last_stream = callers;
     return work->source_stream_serves && turns ? callers
                                                : self->work_stream[self->groups++ % WORK_STREAMS];
@@ -268,11 +269,11 @@ static enum status begin_group(struct cuda_executor *self, struct cuda_slot *lea
 
 // Events without news are not recorded: each costs the host about a microsecond.
 static enum status submit_group(struct cuda_executor *self, int leader, const struct work *work,
-                                int count)
+                                int count, bool alone)
 {
     struct cuda_slot *lead = &self->slot[leader];
     struct device_frames frames;
-    cudaStream_t stream = choose_stream(self, work);
+    cudaStream_t stream = choose_stream(self, work, alone);
     assert(!work->fields || !self->plan->program->analyses);
     assert(!work->source_abroad || !work->target_on_device);
     assert(!work->source_stream_serves || (work->source_on_device && work->target_on_device));
@@ -317,7 +318,7 @@ static enum status submit_many_async(struct executor *executor, int first, const
         int group = 1;
         while (group < FRAMES && k + group < count && goes_together(&work[k], &work[k + group]))
             group++;
-        status = submit_group(self, first + k, &work[k], group);
+        status = submit_group(self, first + k, &work[k], group, work[k].alone && group == count);
         k += group;
     }
     return status;
