@@ -14,7 +14,7 @@ from ._under_way import UnderWay
 from .errors import UsageError, error_of
 
 
-# At the end of a run_many() all of its frames are waited for, so one takes several times as many as may be under way;
+# At the end of a run() all of its frames are waited for, so one takes several times as many as may be under way;
 # more of them would delay Ctrl-C.
 RUNS = 4
 
@@ -131,8 +131,7 @@ class Engine:
     def __init__(self, key: Key, chain: Optional[str], settings: Settings) -> None:
         self._arrays: UnderWay[Any] = UnderWay()  # of frames under way
         self._library = filter_library()
-        self._run = self._library.sluice_filter_run
-        self._run_many = self._library.sluice_filter_run_many
+        self._run = self._library.sluice_filter_run_many
         self._begun: List[int] = []
         self._ended: List[int] = []
         self._submit = _noting("sluice_filter_submit", self._begun)
@@ -154,7 +153,7 @@ class Engine:
         self.output_planes: List[Plane] = planes_of(self._library, output)
         self._received = Frame()
         self._to = byref(self._received)
-        self.most = RUNS * self.frames_in_flight  # frames of a run_many()
+        self.most = RUNS * self.frames_in_flight  # frames of a run()
 
     def _config(self, key: Key, chain: Optional[str], settings: Settings) -> FilterConfig:
         on_gpu = key.device is not None
@@ -177,14 +176,10 @@ class Engine:
 
     # ---- frames ----
 
-    def run(self, source: Frame, target: Frame, stream: int) -> None:
-        status = self._run(self.handle, source, target, stream)
-        if status != OK:
-            self._check(status)
-
-    def run_many(self, sources: Any, targets: Any, count: int, stream: int) -> None:
-        """Arrays of struct sluice_frame. None is under way before it, or after it, whatever it raises."""
-        status = self._run_many(self.handle, sources, targets, count, stream)
+    def run(self, sources: Any, targets: Any, count: int, stream: int) -> None:
+        """So many structs sluice_frame each in arrays of words. None is under way before it, or after it, whatever it
+        raises."""
+        status = self._run(self.handle, sources.buffer_info()[0], targets.buffer_info()[0], count, stream)
         if status != OK:
             self._check(status)
 

@@ -11,16 +11,7 @@ from ctypes import addressof, c_char
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 Layout = Tuple[Any, ...]  # of arrays of one layout all that a filter checks is the same; it keeps no array
-Found = Tuple[int, Layout, int]  # an address, its layout, and the stream that it is for
-
-
-class Places:
-    """Where a frame lies: the address of each plane, their layouts, and the stream that is for."""
-
-    __slots__ = "addresses", "layout", "stream"
-
-    def __init__(self, addresses: Tuple[int, ...], layout: Layout, stream: int) -> None:
-        self.addresses, self.layout, self.stream = addresses, layout, stream
+Places = Tuple[Tuple[int, ...], Layout, int]  # the address of each plane, their layout, and the stream that is for
 
 
 class Finder(NamedTuple):
@@ -28,23 +19,23 @@ class Finder(NamedTuple):
 
     stream: Callable[[Any], int]  # the current CUDA stream; 0 in host memory
     # For a stream, or for the current one where that is None. It gives back None where the general way has to be asked.
-    find: Callable[[Any, Optional[int]], Optional[Found]]
+    find: Callable[[Any, Optional[int]], Optional[Places]]
 
 
 def _of_numpy(numpy: Any) -> Finder:
     kind = numpy.ndarray
 
-    def find(array: Any, stream: Optional[int]) -> Optional[Found]:
+    def find(array: Any, stream: Optional[int]) -> Optional[Places]:
         flags = array.flags
-        writable = flags.writeable
-        if not (writable and flags.c_contiguous):
+        writable, dense = flags.writeable, flags.c_contiguous
+        if not (writable and dense):
             address = array.__array_interface__["data"][0]
         else:
             try:
                 address = addressof(c_char.from_buffer(array))  # the fastest way to it
             except (BufferError, TypeError, ValueError):  # no samples, or such as buffers do not have
                 return None
-        return address, (kind, array.dtype, array.shape, array.strides, writable), stream or 0
+        return (address,), (kind, array.dtype, array.shape, dense or array.strides, writable), stream or 0
 
     return Finder(lambda array: 0, find)
 
@@ -60,16 +51,19 @@ def _of_torch(torch: Any) -> Optional[Finder]:
     def stream(array: Any) -> int:
         return int(current(array.get_device())) if array.is_cuda else 0
 
-    def find(array: Any, stream: Optional[int]) -> Optional[Found]:
+    def find(array: Any, stream: Optional[int]) -> Optional[Places]:
         """DLPack makes other streams wait for torch's, and has its own words about tensors of other GPUs."""
         if array.is_cuda:
-            device = array.get_device()
-            now = current(device)
-            if device != current_device() or stream not in (None, now):
+            place = array.get_device()
+            now = current(place)
+            if place != current_device() or stream not in (None, now):
                 return None
             stream = now
+        else:
+            place = array.device
+        dense = array.is_contiguous() or array.stride()
         try:
-            return array.data_ptr(), (kind, array.dtype, array.shape, array.stride(), array.device), stream or 0
+            return (array.data_ptr(),), (kind, array.dtype, array.shape, dense, place), stream or 0
         except RuntimeError:  # sparse ones, and those that stand for others, have no address
             return None
 
@@ -81,12 +75,12 @@ def _of_cupy(cupy: Any) -> Optional[Finder]:
         return None
     kind, current = cupy.ndarray, cupy.cuda.get_current_stream
 
-    def find(array: Any, stream: Optional[int]) -> Optional[Found]:
+    def find(array: Any, stream: Optional[int]) -> Optional[Places]:
         now = int(current().ptr)
         if stream not in (None, now):  # DLPack makes it wait for CuPy's
             return None
         memory = array.data
-        return memory.ptr, (kind, array.dtype, array.shape, array.strides, memory.device_id), now
+        return (memory.ptr,), (kind, array.dtype, array.shape, array.strides, memory.device_id), now
 
     return Finder(lambda array: int(current().ptr), find)
 
@@ -111,20 +105,18 @@ def finder_of(array: Any) -> Optional[Finder]:
 def places_of(frame: Any, stream: Optional[int]) -> Optional[Places]:
     """Where an array or a tuple or list of them lies, if all are known, for a stream, or for the current one of the
     first."""
-    finder = finder_of(frame)
+    finder = _finders.get(type(frame)) or finder_of(frame)
     if finder is not None:
-        found = finder.find(frame, stream)
-        if found is None:
-            return None
-        address, layout, stream = found
-        return Places((address,), layout, stream)
+        return finder.find(frame, stream)
     if not isinstance(frame, (tuple, list)) or not frame:
         return None
-    parts = []
+    addresses: Tuple[int, ...] = ()
+    layouts = []
     for plane in frame:
         part = None if isinstance(plane, (tuple, list)) else places_of(plane, stream)
         if part is None:
             return None
-        parts.append(part)
-        stream = part.stream
-    return Places(tuple(part.addresses[0] for part in parts), tuple(part.layout for part in parts), parts[0].stream)
+        address, layout, stream = part
+        addresses += address
+        layouts.append(layout)
+    return addresses, tuple(layouts), stream or 0

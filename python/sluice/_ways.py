@@ -3,9 +3,9 @@ call of the library."""
 
 from __future__ import annotations
 
-from ctypes import sizeof
-from struct import Struct
-from typing import Any, Callable, Dict, Generic, List, Optional, Sequence, Tuple, TypeVar
+from array import array
+from ctypes import c_void_p, sizeof
+from typing import Any, Callable, Dict, Generic, Iterable, List, Optional, Sequence, Tuple, TypeVar
 
 from ._engine import Engine
 from ._known import Layout, Places
@@ -15,40 +15,44 @@ from ._pictures import made_by
 Kind = Tuple[Layout, Optional[Layout], bool]  # of the frame, of out= if given; whether frames come one at a time
 NO_KIND: Kind = (), None, False  # of arrays that are not known: nothing is added for it
 _MOST = 64  # ways, or batches, of a filter
-_DATA, _SIZE = Frame.data.offset, sizeof(Frame)
-_PACK = [Struct(f"{planes}P").pack_into for planes in range(5)]  # addresses of so many planes
+# Structs of frames as words, as large as addresses: an array of them is copied, and written at equal distances, by one
+# call each.
+_WORD = next(code for code in "ILQ" if array(code).itemsize == sizeof(c_void_p))
+_DATA, _SIZE = (size // sizeof(c_void_p) for size in (Frame.data.offset, sizeof(Frame)))
+
+
+def words_of(frames: Iterable[Frame]) -> array[int]:
+    return array(_WORD, b"".join(bytes(frame) for frame in frames))
 
 
 class Template:
-    """The struct of a frame, for others that differ from it in where their planes lie."""
+    """The struct of a frame, for others that differ from it in where their planes lie.
+
+    They are nobody else's: signal handlers and finalizers may filter, too.
+    """
 
     def __init__(self, frame: Frame) -> None:
-        self._bytes = bytes(frame)
+        self._words = words_of([frame])
 
-    def at(self, addresses: Sequence[Tuple[int, ...]]) -> Any:
-        """An array of structs, nobody else's: signal handlers and finalizers may filter, too."""
-        memory = bytearray(self._bytes * len(addresses))
-        place = _DATA
-        for planes in addresses:
-            _PACK[len(planes)](memory, place, *planes)
-            place += _SIZE
-        return (Frame * len(addresses)).from_buffer(memory)
-
-    def row(self, address: int, step: int, count: int) -> Any:
-        """The same, of frames of one plane at equal distances."""
-        memory, pack = bytearray(self._bytes * count), _PACK[1]
-        for place in range(_DATA, _DATA + count * _SIZE, _SIZE):
-            pack(memory, place, address)
-            address += step
-        return (Frame * count).from_buffer(memory)
-
-    def one(self, addresses: Tuple[int, ...]) -> Frame:
-        frame = Frame.from_buffer_copy(self._bytes)
-        data = frame.data
-        data[0] = addresses[0]
+    def one(self, addresses: Tuple[int, ...]) -> array[int]:
+        words = self._words[:]
+        words[_DATA] = addresses[0]
         if len(addresses) > 1:
-            data[1:len(addresses)] = addresses[1:]
-        return frame
+            words[_DATA:_DATA + len(addresses)] = array(_WORD, addresses)
+        return words
+
+    def many(self, addresses: Sequence[Tuple[int, ...]]) -> array[int]:
+        words = self._words * len(addresses)
+        for plane in range(len(addresses[0])):
+            words[_DATA + plane::_SIZE] = array(_WORD, [planes[plane] for planes in addresses])
+        return words
+
+    def row(self, address: int, step: int, count: int) -> array[int]:
+        """Frames of one plane at equal distances."""
+        words = self._words * count
+        at = range(address, address + step * count, step) if step else [address] * count
+        words[_DATA::_SIZE] = array(_WORD, at)
+        return words
 
 
 class Way:
@@ -64,29 +68,31 @@ class Way:
         return made_by(self._makers)
 
     def frames(self, source: Places, target: Places, pts: int) -> Tuple[Frame, Frame]:
-        of_source, of_target = self._source.one(source.addresses), self._target.one(target.addresses)
+        of_source, of_target = (Frame.from_buffer(template.one(places[0]))
+                                for template, places in ((self._source, source), (self._target, target)))
         of_source.pts = pts
         return of_source, of_target
 
     def run(self, source: Places, target: Places) -> None:
         """One frame, alone."""
-        self.engine.run(self._source.one(source.addresses), self._target.one(target.addresses), source.stream)
+        addresses, _, stream = source
+        self.engine.run(self._source.one(addresses), self._target.one(target[0]), 1, stream)
 
     def run_many(self, sources: Sequence[Tuple[int, ...]], targets: Sequence[Tuple[int, ...]], stream: int) -> None:
         """Frames whose planes lie there, in calls that Ctrl-C waits for."""
         most = self.engine.most
         for k in range(0, len(sources), most):
             some = sources[k:k + most]
-            self.engine.run_many(self._source.at(some), self._target.at(targets[k:k + most]), len(some), stream)
-
+            self.engine.run(self._source.many(some), self._target.many(targets[k:k + most]), len(some), stream)
 
     def run_rows(self, source: int, target: int, steps: Tuple[int, int], count: int, stream: int) -> None:
         """The same for frames of one plane at equal distances."""
         most = self.engine.most
+        down, to = steps
         for k in range(0, count, most):
             some = min(count - k, most)
-            sources = self._source.row(source + k * steps[0], steps[0], some)
-            self.engine.run_many(sources, self._target.row(target + k * steps[1], steps[1], some), some, stream)
+            self.engine.run(self._source.row(source + k * down, down, some),
+                            self._target.row(target + k * to, to, some), some, stream)
 
 
 class Batch:
@@ -98,9 +104,10 @@ class Batch:
         self._way, self._count = way, count
         self._steps = source_step, target_step  # bytes from frame to frame
 
-    def run(self, source: int, target: int, stream: int) -> None:
+    def run(self, source: Places, target: Places) -> None:
         """The arrays of now lie there."""
-        self._way.run_rows(source, target, self._steps, self._count, stream)
+        (first,), _, stream = source
+        self._way.run_rows(first, target[0][0], self._steps, self._count, stream)
 
 
 def step_of(addresses: Sequence[int], base: int) -> Optional[int]:
@@ -113,7 +120,8 @@ def step_of(addresses: Sequence[int], base: int) -> Optional[int]:
 
 def lies_at(frame: Frame, places: Places) -> bool:
     """Whether the frame that was made for an array is at its own addresses: not at those of a copy."""
-    return tuple(frame.data[: len(places.addresses)]) == places.addresses
+    addresses = places[0]
+    return tuple(frame.data[: len(addresses)]) == addresses
 
 
 Thing = TypeVar("Thing")

@@ -16,7 +16,7 @@ from ._library import (BACKENDS, DEVICE, HOST, MATRICES, RANGES, SITINGS, Frame,
                        filter_library, whole_of)
 from ._pictures import Arrays, Picture, caller_stream, picture_of
 from ._under_way import UnderWay
-from ._ways import NO_KIND, Batch, Kind, Way, Ways, lies_at, step_of
+from ._ways import NO_KIND, Batch, Kind, Way, Ways, lies_at, step_of, words_of
 from .errors import Error, Full, UsageError
 
 
@@ -157,14 +157,12 @@ class Filter:
                 self._use(way.engine)
                 result = way.new() if out is None else out
                 held = _held(frame), _held(result)  # until the call is over
-                way.run(source, target or _new_at(result, source.stream))
+                way.run(source, target or _new_at(result, source))
                 self._received = way.engine
                 del held
                 return result
             work = self._prepare(frame, out, stream, 0, None, alone=True)
-            work.engine.run(work.source, work.target, work.stream)
-            work.ended()
-            self._received = work.engine
+            self._run([work])
             return work.result
 
     def submit(self, frame: Any, out: Any = None, *, pts: int = 0, opaque: Any = None,
@@ -240,8 +238,9 @@ class Filter:
             return source, target
 
     def _none_under_way(self, call: str) -> None:
-        if self.under_way:
-            raise UsageError(f"{self.under_way} submitted frames are under way: receive() them before "
+        under_way = self._under_way.count()
+        if under_way:
+            raise UsageError(f"{under_way} submitted frames are under way: receive() them before "
                              f"{call}()")
 
     def _has_begun(self, frame: Any, stream: Any) -> bool:
@@ -259,10 +258,10 @@ class Filter:
 
     def _run(self, works: List[_Work]) -> None:
         """Frames of one engine and stream, no more than a call takes."""
-        first, frames = works[0], Frame * len(works)
-        sources, targets = frames(*(work.source for work in works)), frames(*(work.target for work in works))
+        first = works[0]
+        sources, targets = (words_of(frames) for frames in zip(*((work.source, work.target) for work in works)))
         try:
-            first.engine.run_many(sources, targets, len(works), first.stream)
+            first.engine.run(sources, targets, len(works), first.stream)
         finally: # of those behind a failure nothing was begun, which does no harm
             for work in works:
                 work.ended()
@@ -309,8 +308,7 @@ class Filter:
             return None
         self._use(batch.engine)
         results = out if batch.make is None else batch.make()
-        target = target or _new_at(results, source.stream)
-        batch.run(source.addresses[0], target.addresses[0], source.stream)
+        batch.run(source, target or _new_at(results, source))
         self._received = batch.engine
         return results
 
@@ -320,19 +318,20 @@ class Filter:
         way = self._ways.find(first)
         if way is None or begin is None:
             return None
+        stream_of_all = begin[2]
         sources, targets, results, held = [], [], [], []
         for frame, given in zip(frames, [None] * len(frames) if out is None else out):
             kind, source, target = _kind_of(frame, given, stream)
-            if kind != first or source is None or source.stream != begin.stream:
+            if kind != first or source is None or source[2] != stream_of_all:
                 return None
             result = way.new() if out is None else given
-            target = target or _new_at(result, source.stream)
-            sources.append(source.addresses)
-            targets.append(target.addresses)
+            target = target or _new_at(result, source)
+            sources.append(source[0])
+            targets.append(target[0])
             results.append(result)
             held.append((_held(frame), _held(result)))  # until all is over
         self._use(way.engine)
-        way.run_many(sources, targets, begin.stream)
+        way.run_many(sources, targets, stream_of_all)
         self._received = way.engine
         del held
         return results if out is None else out
@@ -346,8 +345,8 @@ class Filter:
                     for work in works)
         if source is None or target is None or not alike:
             return
-        down = step_of([work.source.data[0] for work in works], source.addresses[0])
-        to = step_of([work.target.data[0] for work in works], target.addresses[0])
+        down = step_of([work.source.data[0] for work in works], source[0][0])
+        to = step_of([work.target.data[0] for work in works], target[0][0])
         if down is None or to is None:
             return
         plane = first.engine.output_planes[0]
@@ -378,9 +377,9 @@ class Filter:
         way = self._ways.find(kind)
         if way is not None:
             return self._repeat(way, frame, out, source, target, pts, opaque)
-        work, picture = self._explore(frame, out, stream, source.stream, pts, opaque, alone)
+        work, picture = self._explore(frame, out, stream, source[2], pts, opaque, alone)
         if target is None:
-            target = places_of(work.result, source.stream)
+            target = places_of(work.result, source[2])
         if target is not None and lies_at(work.source, source) and lies_at(work.target, target):
             makers = picture.makers(work.engine.output_planes) if out is None else []
             self._ways.add(kind, Way(work.engine, work.source, work.target, makers))
@@ -391,8 +390,8 @@ class Filter:
         self._use(way.engine)
         result = way.new() if out is None else out
         keep = _held(frame), _held(result)
-        frames = way.frames(source, target or _new_at(result, source.stream), pts)
-        return _Work(way.engine, result, keep, *frames, source.stream, opaque)
+        frames = way.frames(source, target or _new_at(result, source), pts)
+        return _Work(way.engine, result, keep, *frames, source[2], opaque)
 
     def _explore(self, frame: Any, out: Any, stream: Any, number: int, pts: int, opaque: Any,
                  alone: bool) -> Tuple[_Work, Any]:
@@ -551,9 +550,9 @@ def _held(frame: Any) -> Any:
     return tuple(frame) if isinstance(frame, list) else frame
 
 
-def _new_at(result: Any, stream: int) -> Places:
+def _new_at(result: Any, source: Places) -> Places:
     """Where a new result lies."""
-    at = places_of(result, stream)
+    at = places_of(result, source[2])
     assert at is not None, "a new array is as the frame that it was made for"
     return at
 
@@ -565,10 +564,11 @@ def _kind_of(frame: Any, out: Any, stream: Any, alone: bool = False
     source = places_of(frame, number)
     if source is None:
         return NO_KIND, None, None
+    _, layout, number = source
     if out is None:
-        return (source.layout, None, alone), source, None
-    target = places_of(out, source.stream)
-    return (NO_KIND, None, None) if target is None else ((source.layout, target.layout, alone), source, target)
+        return (layout, None, alone), source, None
+    target = places_of(out, number)
+    return (NO_KIND, None, None) if target is None else ((layout, target[1], alone), source, target)
 
 
 def _runs(works: List[_Work]) -> Iterator[List[_Work]]:

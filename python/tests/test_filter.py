@@ -409,7 +409,7 @@ def test_a_batch_that_fails_leaves_nothing_under_way(monkeypatch):
         monkeypatch.undo()
         raise sluice.Error("failed")
 
-    monkeypatch.setattr(Engine, "run_many", fail)
+    monkeypatch.setattr(Engine, "run", fail)
     with pytest.raises(sluice.Error, match="failed"):
         filter.batch([frame] * 5)
     assert filter.under_way == 0 and len(filter.batch([frame] * 5)) == 5
@@ -500,7 +500,6 @@ def test_frames_live_until_they_are_filtered(planes, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(Engine, "run", checking(Engine.run))
-            patch.setattr(Engine, "run_many", checking(Engine.run_many))
             call(frames)
         assert lived == [True]
 
@@ -523,7 +522,6 @@ def test_a_filter_that_is_used_again_while_it_is_called(monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(Engine, "run", again(Engine.run))
-            patch.setattr(Engine, "run_many", again(Engine.run_many))
             outer = np.asarray(call(a))
         assert np.all(outer == 245) and np.all(inner[0] == 55)
 

@@ -31,25 +31,19 @@ class OnHost(Engine):
         super().__init__(key._replace(device=None), chain, settings)
         self.key, self.streams = key, []
 
-    def run(self, source, target, stream):
-        super().run(*self._on_host(source, target, stream), 0)
-
-    def run_many(self, sources, targets, count, stream):
-        super().run_many(*self._on_host(sources, targets, stream), count, 0)
+    def run(self, sources, targets, count, stream):
+        self._on_host((Frame * count).from_buffer(sources), (Frame * count).from_buffer(targets), stream)
+        super().run(sources, targets, count, 0)
 
     def submit(self, source, target, stream):
-        super().submit(*self._on_host(source, target, stream), 0)
+        self._on_host([source], [target], stream)
+        super().submit(source, target, 0)
 
-    def _on_host(self, *both):
-        """Copies: the filter keeps its own for the next time."""
-        *both, stream = both
+    def _on_host(self, sources, targets, stream):
         self.streams.append(stream)
-        both = [type(frames).from_buffer_copy(frames) for frames in both]
-        for frames in both:
-            for frame in [frames] if isinstance(frames, Frame) else frames:
-                assert frame.memory == (HOST if self.key.device is None else DEVICE)
-                frame.memory = HOST
-        return both
+        for frame in [*sources, *targets]:
+            assert frame.memory == (HOST if self.key.device is None else DEVICE)
+            frame.memory = HOST
 
 
 class Memory(HandMade):
@@ -82,6 +76,9 @@ def torchlike():
 
         def data_ptr(self):
             return self.array.ctypes.data
+
+        def is_contiguous(self):
+            return self.array.flags.c_contiguous
 
         def stride(self):
             return tuple(step // self.array.itemsize for step in self.array.strides)
