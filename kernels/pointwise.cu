@@ -222,6 +222,17 @@ struct packed {
     int before;       // bytes from the pixel's first to source 0
 };
 
+static __device__ inline int mix_limit(const struct op_mix *op, int sum)
+{
+    return min(max(sum >> 20, op->low), op->high);
+}
+
+static __device__ inline uint8_t lookup_byte(const struct lookup *lookup, const uint16_t *shared,
+                                             int byte)
+{
+    return (uint8_t)lookup_word(lookup, shared, (uint32_t)byte);
+}
+
 // Four pixels of STEP bytes as four results.
 template <int STEP>
 static __device__ inline uint32_t mix_words(const struct mix *mix, const struct packed *packed,
@@ -233,87 +244,127 @@ static __device__ inline uint32_t mix_words(const struct mix *mix, const struct 
         for (int k = 0; k < STEP; k++)
             sum += packed->weight[k] *
                    (int)(word[(i * STEP + k) / 4] >> 8 * ((i * STEP + k) % 4) & 0xff);
-        value[i] = min(max(sum >> 20, mix->op.low), mix->op.high);
+        value[i] = mix_limit(&mix->op, sum);
     }
     vec4<uint8_t> made;
     vec4_set(&made, value);
     return made.word;
 }
 
-// Pixels of STEP bytes in, bytes out: a thread takes four pixels of four rows, whole words of them,
-// which it asks for before it needs any.
-template <int STEP>
+// Words side by side, by one load or store.
+template <int WORDS> static __device__ inline void words_load(const uint8_t *at, uint32_t *word)
+{
+    if constexpr (WORDS == 4) {
+        uint4 four = __ldg((const uint4 *)at);
+        word[0] = four.x;
+        word[1] = four.y;
+        word[2] = four.z;
+        word[3] = four.w;
+    } else {
+        word[0] = __ldg((const uint32_t *)at);
+    }
+}
+
+template <int WORDS> static __device__ inline void words_store(uint8_t *at, const uint32_t *word)
+{
+    if constexpr (WORDS == 4)
+        *(uint4 *)at = make_uint4(word[0], word[1], word[2], word[3]);
+    else
+        *(uint32_t *)at = word[0];
+}
+
+// Pixels of STEP bytes in, bytes out: a thread takes FOURS times four pixels of a row by loads of as
+// many words, and of rows so many that all threads ask for as much before they need any.
+template <int STEP, int FOURS>
 static __global__ void __launch_bounds__(WARP *WARPS)
     mix_packed(const __grid_constant__ struct mix mix, const __grid_constant__ struct packed packed,
                const __grid_constant__ struct sink sink)
 {
+    constexpr int columns = VEC4 * FOURS, rows = COPY_ROWS / FOURS;
     __shared__ uint16_t before[256], shared[256];
     table_share(before, mix.lookup[0].table);
     table_share(shared, sink.lookup.table);
     __syncthreads();
-    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4;
-    int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
-    if (x + VEC4 <= sink.width) {
-        uint32_t from[COPY_ROWS][STEP];
-        for (int k = 0; k < COPY_ROWS; k++) {
-            int y = min(first + k * WARPS, sink.height - 1);
-            const uint8_t *at = view_at(&mix.view[0], x, y) - packed.before;
-            for (int j = 0; j < STEP; j++)
-                from[k][j] = __ldg((const uint32_t *)at + j);
-        }
-        for (int k = 0; k < COPY_ROWS && first + k * WARPS < sink.height; k++) {
-            for (int j = 0; j < STEP; j++)
-                from[k][j] = lookup_word(&mix.lookup[0], before, from[k][j]);
-            *(uint32_t *)view_at(&sink.view[0], x, first + k * WARPS) =
-                lookup_word(&sink.lookup, shared, mix_words<STEP>(&mix, &packed, from[k]));
-        }
+    int x = (blockIdx.x * WARP + threadIdx.x) * columns;
+    int first = blockIdx.y * WARPS * rows + threadIdx.y;
+    if (x + columns > sink.width) {
+        for (int y = first; y < min(first + WARPS * rows, sink.height); y += WARPS)
+            for (int i = x; i < sink.width; i++) {
+                const uint8_t *pixel = view_at(&mix.view[0], i, y) - packed.before;
+                int sum = (int)mix.op.offset + (1 << 19);
+                for (int k = 0; k < STEP; k++)
+                    sum += packed.weight[k] * (int)lookup_byte(&mix.lookup[0], before, pixel[k]);
+                *view_at(&sink.view[0], i, y) =
+                    lookup_byte(&sink.lookup, shared, mix_limit(&mix.op, sum));
+            }
         return;
     }
-    for (int y = first; x < sink.width && y < min(first + WARPS * COPY_ROWS, sink.height);
-         y += WARPS)
-        mix_put(&mix, &sink, x, y);
+    uint32_t from[rows][STEP * FOURS];
+    for (int k = 0; k < rows; k++) {
+        int y = min(first + k * WARPS, sink.height - 1);
+        const uint8_t *at = view_at(&mix.view[0], x, y) - packed.before;
+        for (int j = 0; j < STEP; j++)
+            words_load<FOURS>(at + j * VEC4 * FOURS, &from[k][j * FOURS]);
+    }
+    for (int k = 0; k < rows && first + k * WARPS < sink.height; k++) {
+        uint32_t made[FOURS];
+        for (int j = 0; j < STEP * FOURS; j++)
+            from[k][j] = lookup_word(&mix.lookup[0], before, from[k][j]);
+        for (int n = 0; n < FOURS; n++)
+            made[n] = lookup_word(&sink.lookup, shared,
+                                  mix_words<STEP>(&mix, &packed, &from[k][n * STEP]));
+        words_store<FOURS>(view_at(&sink.view[0], x, first + k * WARPS), made);
+    }
 }
 
-// Planes of bytes in, bytes out: a thread takes four neighbours of four rows, which it asks for
-// before it needs any.
+// Planes of bytes in, bytes out, in the same way.
+template <int FOURS>
 static __global__ void __launch_bounds__(WARP *WARPS)
     mix_planes(const __grid_constant__ struct mix mix, const __grid_constant__ struct sink sink)
 {
-    constexpr int sources = 3;
+    constexpr int sources = 3, columns = VEC4 * FOURS, rows = COPY_ROWS / FOURS;
     __shared__ uint16_t before[256], shared[256];
     table_share(before, mix.lookup[0].table);
     table_share(shared, sink.lookup.table);
     __syncthreads();
-    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4;
-    int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
-    if (x + VEC4 <= sink.width) {
-        uint32_t from[COPY_ROWS][sources] = {};
-        for (int k = 0; k < COPY_ROWS; k++)
-            for (int s = 0; s < sources && s < mix.sources; s++)
-                from[k][s] = vec4_load<uint8_t>(
-                                 view_at(&mix.view[s], x, min(first + k * WARPS, sink.height - 1)))
-                                 .word;
-        for (int k = 0; k < COPY_ROWS && first + k * WARPS < sink.height; k++) {
+    int x = (blockIdx.x * WARP + threadIdx.x) * columns;
+    int first = blockIdx.y * WARPS * rows + threadIdx.y;
+    if (x + columns > sink.width) {
+        for (int y = first; y < min(first + WARPS * rows, sink.height); y += WARPS)
+            for (int i = x; i < sink.width; i++) {
+                int sum = (int)mix.op.offset + (1 << 19);
+                for (int s = 0; s < sources && s < mix.sources; s++)
+                    sum += 16 * mix.op.weight[s] *
+                           (int)lookup_byte(&mix.lookup[0], before, *view_at(&mix.view[s], i, y));
+                *view_at(&sink.view[0], i, y) =
+                    lookup_byte(&sink.lookup, shared, mix_limit(&mix.op, sum));
+            }
+        return;
+    }
+    uint32_t from[rows][sources][FOURS] = {};
+    for (int k = 0; k < rows; k++)
+        for (int s = 0; s < sources && s < mix.sources; s++)
+            words_load<FOURS>(view_at(&mix.view[s], x, min(first + k * WARPS, sink.height - 1)),
+                              from[k][s]);
+    for (int k = 0; k < rows && first + k * WARPS < sink.height; k++) {
+        uint32_t made[FOURS];
+        for (int n = 0; n < FOURS; n++) {
             int sum[VEC4], value[VEC4];
             for (int i = 0; i < VEC4; i++)
                 sum[i] = (int)mix.op.offset + (1 << 19);
             for (int s = 0; s < sources && s < mix.sources; s++) {
-                vec4<uint8_t> units = {lookup_word(&mix.lookup[0], before, from[k][s])};
+                vec4<uint8_t> units = {lookup_word(&mix.lookup[0], before, from[k][s][n])};
                 for (int i = 0; i < VEC4; i++)
                     sum[i] += 16 * mix.op.weight[s] * vec4_get(units, i);
             }
             for (int i = 0; i < VEC4; i++)
-                value[i] = min(max(sum[i] >> 20, mix.op.low), mix.op.high);
-            vec4<uint8_t> made;
-            vec4_set(&made, value);
-            *(uint32_t *)view_at(&sink.view[0], x, first + k * WARPS) =
-                lookup_word(&sink.lookup, shared, made.word);
+                value[i] = mix_limit(&mix.op, sum[i]);
+            vec4<uint8_t> four;
+            vec4_set(&four, value);
+            made[n] = lookup_word(&sink.lookup, shared, four.word);
         }
-        return;
+        words_store<FOURS>(view_at(&sink.view[0], x, first + k * WARPS), made);
     }
-    for (int y = first; x < sink.width && y < min(first + WARPS * COPY_ROWS, sink.height);
-         y += WARPS)
-        mix_put(&mix, &sink, x, y);
 }
 
 // ---- launchers ----
@@ -419,6 +470,13 @@ static bool is_near(const struct mix *mix)
     return near;
 }
 
+static dim3 mix_grid(const struct sink *sink, bool wide)
+{
+    return wide ? grid_shape(sink->width, sink->height, sink->frames, WARP * VEC4 * 4, WARPS)
+                : grid_shape(sink->width, sink->height, sink->frames, WARP * VEC4,
+                             WARPS * COPY_ROWS);
+}
+
 // Launches nothing, and says so, if this is no mix of three bytes of each pixel.
 static bool mix_packed_async(const struct mix *mix, const struct sink *sink, cudaStream_t stream)
 {
@@ -431,9 +489,13 @@ static bool mix_packed_async(const struct mix *mix, const struct sink *sink, cud
     if (!alike || sink->views > 1 || sink->view[0].bytes != 1 || !is_plain(&sink->view[0], VEC4) ||
         !fits_bytes(&mix->op) || !pack(mix, sink->frames, &packed))
         return false;
-    dim3 grid = grid_shape(sink->width, sink->height, sink->frames, WARP * VEC4, WARPS * COPY_ROWS);
-    auto *kernel = view->step == 3 ? mix_packed<3> : mix_packed<4>;
-    kernel_launch(kernel, grid, block_shape(), 0, stream, *mix, packed, *sink);
+    bool wide = view->stride % 16 == 0 && is_plain(&sink->view[0], 4 * VEC4);
+    for (int n = 0; n < sink->frames; n++)
+        wide = wide && (uintptr_t)(view->data[n] - packed.before) % 16 == 0;
+    auto *kernel = view->step == 3 ? wide ? mix_packed<3, 4> : mix_packed<3, 1>
+                   : wide ? mix_packed<4, 4>
+                                   : mix_packed<4, 1>;
+    kernel_launch(kernel, mix_grid(sink, wide), block_shape(), 0, stream, *mix, packed, *sink);
     return true;
 }
 
@@ -441,12 +503,15 @@ static bool mix_packed_async(const struct mix *mix, const struct sink *sink, cud
 static bool mix_planes_async(const struct mix *mix, const struct sink *sink, cudaStream_t stream)
 {
     bool plain = sink->views == 1 && sink->view[0].bytes == 1 && is_plain(&sink->view[0], VEC4);
-    for (int k = 0; k < mix->sources; k++)
+    bool wide = is_plain(&sink->view[0], 4 * VEC4);
+    for (int k = 0; k < mix->sources; k++) {
         plain = plain && mix->view[k].bytes == 1 && is_plain(&mix->view[k], VEC4);
+        wide = wide && is_plain(&mix->view[k], 4 * VEC4);
+    }
     if (!plain || !is_near(mix) || !fits_bytes(&mix->op))
         return false;
-    dim3 grid = grid_shape(sink->width, sink->height, sink->frames, WARP * VEC4, WARPS * COPY_ROWS);
-    kernel_launch(mix_planes, grid, block_shape(), 0, stream, *mix, *sink);
+    auto *kernel = wide ? mix_planes<4> : mix_planes<1>;
+    kernel_launch(kernel, mix_grid(sink, wide), block_shape(), 0, stream, *mix, *sink);
     return true;
 }
 
