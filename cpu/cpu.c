@@ -1,10 +1,10 @@
 // The CPU backend: worker threads that make passes by bands of rows.
 //
-// Each executor has its own workers; one of one thread and one slot works on the submitting thread,
-// as handing a small frame over takes longer than filtering it. A frame is a sequence of phases (each pass, or those of an
-// operation on the full frame, for each field); a phase is done when all its bands are, and the
-// next begins. Workers take the oldest frame with a band left, so that frames finish in the order
-// they came.
+// Each executor has its own workers. Of one with one slot the waiting thread is a worker, too: it
+// has nothing else to do, and to wake another and to be woken takes longer than filtering a small
+// frame. A frame is a sequence of phases (each pass, or those of an operation on the full frame,
+// for each field); a phase is done when all its bands are, and the next begins. Workers take the
+// oldest frame with a band left, so that frames finish in the order they came.
 #define _GNU_SOURCE
 #include "plan/backend.h"
 
@@ -28,6 +28,10 @@ enum { TOGETHER = 128 << 10 };
 // AVX-512, by time, and 300 with AVX2, by instructions.
 enum { TRANSFORM = 400 };
 
+// Processor time of a frame that is not shared, where the waiting thread works: to wake another one
+// takes 10 to 50 us.
+enum { SHARED_FROM_NS = 50000 };
+
 struct cpu_backend {
     struct backend base;
     const struct log *log;
@@ -35,8 +39,8 @@ struct cpu_backend {
     int threads;
 };
 
-// A slot belongs to the submitting thread until submit_async(), then to the workers until `done`,
-// then to the waiting thread.
+// A slot belongs to the submitting thread until submit_async(), then to the workers while it is
+// `running`, then to the waiting thread.
 struct cpu_slot {
     struct work work;
     struct image target[MAX_PICTURES]; // all pictures of the work
@@ -62,7 +66,7 @@ struct phase {
 struct worker {
     struct cpu_executor *executor;
     pthread_t thread;
-    bool started;
+    bool started;                   // else the waiting thread's
     struct row_pipeline **pipeline; // one per pass
 };
 
@@ -71,7 +75,7 @@ struct cpu_executor {
     const struct plan *plan;
     const struct cpu_backend *backend;
     int slots, bands, workers;
-    bool works_here; // on the submitting thread: the worker is none
+    bool waiter_works; // as the last worker, which has no thread
     struct cpu_slot *slot;
     struct worker *worker;
     ptrdiff_t *buffer_stride;
@@ -81,6 +85,7 @@ struct cpu_executor {
     pthread_cond_t work_there, frame_done;
     // ---- guarded by lock ----
     long long tickets;
+    long long busy_ns; // of the frame that was done last; 0: none was
     bool closing;
 };
 
@@ -176,6 +181,14 @@ static struct cpu_slot *find_work_locked(struct cpu_executor *self)
     return oldest;
 }
 
+// Frames of an executor take about the same time. What the waiting thread does in less than others
+// need to be woken is left to it.
+static void offer_work_locked(struct cpu_executor *self)
+{
+    if (!self->waiter_works || !self->busy_ns || self->busy_ns >= SHARED_FROM_NS)
+        pthread_cond_broadcast(&self->work_there);
+}
+
 static void finish_band_locked(struct cpu_executor *self, struct cpu_slot *slot)
 {
     if (--slot->bands_left > 0)
@@ -183,12 +196,35 @@ static void finish_band_locked(struct cpu_executor *self, struct cpu_slot *slot)
     if (++slot->phase < phases(self, slot)) {
         slot->next_band = 0;
         slot->bands_left = self->bands;
-        pthread_cond_broadcast(&self->work_there);
+        offer_work_locked(self);
+        if (self->waiter_works)
+            pthread_cond_broadcast(&self->frame_done);
     } else {
         slot->running = false;
         slot->span.end_ns = host_now_ns();
+        self->busy_ns = slot->span.busy_ns;
         pthread_cond_broadcast(&self->frame_done);
     }
+}
+
+// Make a band that nobody has taken, without the lock meanwhile; false: there is none.
+static bool work_locked(struct cpu_executor *self, const struct worker *worker)
+{
+    struct cpu_slot *slot = find_work_locked(self);
+    if (!slot)
+        return false;
+    int band = slot->next_band++, phase = slot->phase;
+    if (!slot->span.begin_ns)
+        slot->span.begin_ns = host_now_ns();
+    pthread_mutex_unlock(&self->lock);
+    // Processor time: the cores are shared with codecs, and waiting for one is not work.
+    long long start = host_thread_ns();
+    run_band(self, worker, slot, phase, band);
+    long long busy = host_thread_ns() - start;
+    pthread_mutex_lock(&self->lock);
+    slot->span.busy_ns += busy;
+    finish_band_locked(self, slot);
+    return true;
 }
 
 static void *worker_run(void *argument)
@@ -196,38 +232,11 @@ static void *worker_run(void *argument)
     struct worker *worker = argument;
     struct cpu_executor *self = worker->executor;
     pthread_mutex_lock(&self->lock);
-    while (!self->closing) {
-        struct cpu_slot *slot = find_work_locked(self);
-        if (!slot) {
+    while (!self->closing)
+        if (!work_locked(self, worker))
             pthread_cond_wait(&self->work_there, &self->lock);
-            continue;
-        }
-        int band = slot->next_band++, phase = slot->phase;
-        if (!slot->span.begin_ns)
-            slot->span.begin_ns = host_now_ns();
-        pthread_mutex_unlock(&self->lock);
-        // Processor time: the cores are shared with codecs, and waiting for one is not work.
-        long long start = host_thread_ns();
-        run_band(self, worker, slot, phase, band);
-        long long busy = host_thread_ns() - start;
-        pthread_mutex_lock(&self->lock);
-        slot->span.busy_ns += busy;
-        finish_band_locked(self, slot);
-    }
     pthread_mutex_unlock(&self->lock);
     return NULL;
-}
-
-// Make all of a frame at once, on the calling thread, with what the only worker would have.
-static void run_here(const struct cpu_executor *self, struct cpu_slot *slot)
-{
-    long long start = host_thread_ns();
-    slot->span.begin_ns = host_now_ns();
-    for (int phase = 0; phase < phases(self, slot); phase++)
-        for (int band = 0; band < self->bands; band++)
-            run_band(self, &self->worker[0], slot, phase, band);
-    slot->span.end_ns = host_now_ns();
-    slot->span.busy_ns = host_thread_ns() - start;
 }
 
 // Take the pictures of a frame. The gaps of their rows are written before the workers begin.
@@ -250,10 +259,6 @@ static enum status submit_async(struct executor *executor, int number, const str
     struct cpu_slot *slot = &self->slot[number];
     slot->work = *work;
     take_targets(self->plan, slot);
-    if (self->works_here) {
-        run_here(self, slot);
-        return STATUS_OK;
-    }
     pthread_mutex_lock(&self->lock);
     assert(!slot->running);
     slot->ticket = self->tickets++;
@@ -261,7 +266,7 @@ static enum status submit_async(struct executor *executor, int number, const str
     slot->bands_left = self->bands;
     slot->span = (struct work_span){0};
     slot->running = phases(self, slot) > 0;
-    pthread_cond_broadcast(&self->work_there);
+    offer_work_locked(self);
     pthread_mutex_unlock(&self->lock);
     return STATUS_OK;
 }
@@ -272,7 +277,8 @@ static enum status wait(struct executor *executor, int number, struct work_times
     struct cpu_slot *slot = &self->slot[number];
     pthread_mutex_lock(&self->lock);
     while (slot->running)
-        pthread_cond_wait(&self->frame_done, &self->lock);
+        if (!self->waiter_works || !work_locked(self, &self->worker[self->workers - 1]))
+            pthread_cond_wait(&self->frame_done, &self->lock);
     if (times)
         *times = (struct work_times){.compute = slot->span};
     pthread_mutex_unlock(&self->lock);
@@ -447,7 +453,8 @@ static enum status init_worker(struct cpu_executor *self, struct worker *worker,
 static enum status start_worker(struct cpu_executor *self, struct worker *worker, int width)
 {
     enum status status = init_worker(self, worker, width);
-    if (status || self->works_here)
+    bool is_waiter = self->waiter_works && worker == &self->worker[self->workers - 1];
+    if (status || is_waiter)
         return status;
     if (pthread_create(&worker->thread, NULL, worker_run, worker)) {
         log_print(self->backend->log, LOG_ERROR, "a CPU worker thread could not be started");
@@ -477,7 +484,7 @@ static enum status create_empty(const struct cpu_backend *cpu, const struct plan
     self->backend = cpu;
     self->slots = slots;
     self->workers = cpu->threads;
-    self->works_here = cpu->threads == 1 && slots == 1;
+    self->waiter_works = slots == 1;
     self->bands = frames_in_flight && slots >= cpu->threads ? 1 : cpu->threads;
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->work_there, NULL);

@@ -33,7 +33,8 @@
 // with the same address and stride; else none overlaps with another, or with the source. Such work
 // begins behind what is on `source_stream` when it is submitted, wherever its source is. With
 // `source_stream_serves` it may be done on that stream itself, without times: the source is on this
-// device, too. `alone`: the caller lets that stream wait for it before there is more, so nothing overlaps.
+// device, too. `alone`: the caller lets that stream wait for it before there is more, so nothing
+// overlaps.
 //
 // `analysis` has host memory from alloc() for each analysis of the program (struct program,
 // `analysis`), as many bytes as op_analysis_bytes() says; NULL: not wanted, one or all. It is
@@ -68,10 +69,10 @@ struct work_times {
 };
 
 struct executor {
-    // Begin the work and return without waiting for it; the scalar reference, and the CPU with one
-    // thread and one slot, do it before they return. Its memory must stay until wait() has
-    // returned. `slot` counts from 0 and must be idle: never used, waited for, or handed over. One
-    // thread at a time.
+    // Begin the work and return without waiting for it; the scalar reference does it before it
+    // returns, and the CPU with one slot leaves much of it to wait(). Its memory must stay until
+    // wait() has returned. `slot` counts from 0 and must be idle: never used, waited for, or handed
+    // over. One thread at a time.
     enum status (*submit_async)(struct executor *executor, int slot, const struct work *work);
 
     // Wait until the slot's frame is done, and say how it went. *times (optional) is set on

@@ -282,7 +282,7 @@ static void check_chain(const char *chain, bool fields, const char *pixfmt, int 
     struct sluice_format input = test_format(pixfmt, sizes[size][0], sizes[size][1]);
     struct sluice_filter_config config = test_config(chain, &input);
     config.backend = backend;
-    config.threads = size == 3 ? 1 : 2; // with one frame in flight that is the calling one
+    config.threads = size == 3 ? 1 : 2; // with one frame in flight one is the calling one
     config.frames_in_flight = 1 + size % 3;
     struct sluice_filter *filter = test_filter(&config);
     for (int lie = 0; lie < ROWS_LIE; lie++) {

@@ -43,8 +43,9 @@
 // Threads. One thread submits, sets and asks for chain and plan; one, which may be another,
 // receives and asks for analysis; create and destroy are called before and after all else. Any
 // number of filters may live at once; on one GPU they share its primary context, which is the CUDA
-// runtime's. A filter on the CPU has threads of its own, but one with a single thread and a single
-// frame in flight works on the one that submits.
+// runtime's. A filter on the CPU has threads of its own; with a single frame in flight the one that
+// receives is one of them, and the only one where `threads` is 1, so that nothing is done before it
+// receives.
 //
 // Errors. A call that fails returns a status, and the log gets the reason as one sentence. A wrong
 // frame is refused with SLUICE_STATUS_USAGE before anything is touched, and nothing is submitted:
