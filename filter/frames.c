@@ -315,6 +315,17 @@ static enum sluice_status none_under_way(struct sluice_filter *filter, const cha
                                   call, count));
 }
 
+// None is under way, so frames may go into the ring from its first slot on where they would not
+// lie side by side else: as one launch, if they are no more than one takes.
+static void turn_ring(struct sluice_filter *filter, int count)
+{
+    unsigned slots = (unsigned)filter->slots, at = (unsigned)(filter->submitted % slots);
+    if (at + (unsigned)min_int(count, filter->slots) <= slots)
+        return;
+    filter->received += slots - at;
+    filter->submitted += slots - at;
+}
+
 enum sluice_status sluice_filter_run(struct sluice_filter *filter, const struct sluice_frame *in,
                                      const struct sluice_frame *out, void *stream)
 {
@@ -340,6 +351,8 @@ enum sluice_status sluice_filter_run_many(struct sluice_filter *filter,
     if (!status && count < 0)
         status = filter_status(
             log_fail(&filter->log, STATUS_USAGE, "%d frames are no number of frames", count));
+    if (!status && count)
+        turn_ring(filter, count);
     while (received < begun || (!status && begun < count)) {
         int some = min_int(count - begun, most);
         if (!status && some && begun - received + some <= slots) {

@@ -273,8 +273,8 @@ template <int WORDS> static __device__ inline void words_store(uint8_t *at, cons
         *(uint32_t *)at = word[0];
 }
 
-// Pixels of STEP bytes in, bytes out: a thread takes FOURS times four pixels of a row by loads of as
-// many words, and of rows so many that all threads ask for as much before they need any.
+// Pixels of STEP bytes in, bytes out: a thread takes FOURS times four pixels of a row by loads of
+// as many words, and of rows so many that all threads ask for as much before they need any.
 template <int STEP, int FOURS>
 static __global__ void __launch_bounds__(WARP *WARPS)
     mix_packed(const __grid_constant__ struct mix mix, const __grid_constant__ struct packed packed,
@@ -293,7 +293,9 @@ static __global__ void __launch_bounds__(WARP *WARPS)
                 const uint8_t *pixel = view_at(&mix.view[0], i, y) - packed.before;
                 int sum = (int)mix.op.offset + (1 << 19);
                 for (int k = 0; k < STEP; k++)
-                    sum += packed.weight[k] * (int)lookup_byte(&mix.lookup[0], before, pixel[k]);
+                    if (packed.weight[k]) // else it may be beside the pixel
+                        sum +=
+                            packed.weight[k] * (int)lookup_byte(&mix.lookup[0], before, pixel[k]);
                 *view_at(&sink.view[0], i, y) =
                     lookup_byte(&sink.lookup, shared, mix_limit(&mix.op, sum));
             }

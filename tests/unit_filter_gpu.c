@@ -409,8 +409,9 @@ static void take_turns(struct sluice_filter *filter, const struct device_picture
     }
 }
 
-// Frames that a call gives back at once are filtered on the caller's stream, and wait for no other; between
-// them are such as are filtered on the filter's. Each frame's scratch memory has been another's before.
+// Frames that a call gives back at once are filtered on the caller's stream, and wait for no other;
+// between them are such as are filtered on the filter's. Each frame's scratch memory has been
+// another's before.
 static void calls_stay_on_the_stream(void **state)
 {
     enum { FRAMES = 48 };

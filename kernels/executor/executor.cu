@@ -183,9 +183,9 @@ static enum status check_stream(struct cuda_executor *self, cudaStream_t stream)
     return status;
 }
 
-// The stream that the passes of a group go on. A caller whose frames all come on one stream gets the
-// executor's in turn, where they overlap; one who goes from stream to stream has seen to that. `alone`:
-// there is nothing that it could overlap with, and on the caller's stream no other is waited for.
+// The stream that the passes of a group go on. A caller whose frames all come on one stream gets
+// the executor's in turn, where they overlap; one who goes from stream to stream has seen to that.
+// `alone`: it has nothing to overlap with, and on the caller's stream no other is waited for.
 static cudaStream_t choose_stream(struct cuda_executor *self, const struct work *work, bool alone)
 {
     cudaStream_t callers = (cudaStream_t)work->source_stream;

@@ -3,7 +3,7 @@
 // A slot's frame is upload, passes and download, enqueued in one go; slots overlap because copies
 // up, kernels and copies down are different engines of the GPU. Uploads share a stream and so do
 // downloads, for an engine that changes between streams pauses: about a tenth of the link's pace
-// with frames of 2 MB. Passes go on a few streams in turn.
+// with frames of 2 MB. Passes go on a few streams in turn, or on the caller's.
 //
 //   executor        slots, submit and wait
 //   layout          where things lie in the memory of a slot

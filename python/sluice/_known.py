@@ -61,8 +61,8 @@ def _of_torch(torch: Any) -> Optional[Finder]:
             stream = now
         else:
             place = array.device
-        dense = array.is_contiguous() or array.stride()
         try:
+            dense = array.is_contiguous() or array.stride()
             return (array.data_ptr(),), (kind, array.dtype, array.shape, dense, place), stream or 0
         except RuntimeError:  # sparse ones, and those that stand for others, have no address
             return None

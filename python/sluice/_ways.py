@@ -28,7 +28,7 @@ def words_of(frames: Iterable[Frame]) -> array[int]:
 class Template:
     """The struct of a frame, for others that differ from it in where their planes lie.
 
-    They are nobody else's: signal handlers and finalizers may filter, too.
+    Arrays that it makes are nobody else's: signal handlers and finalizers may filter, too.
     """
 
     def __init__(self, frame: Frame) -> None:

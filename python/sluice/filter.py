@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import analysis as _analysis
@@ -17,7 +18,7 @@ from ._library import (BACKENDS, DEVICE, HOST, MATRICES, RANGES, SITINGS, Frame,
 from ._pictures import Arrays, Picture, caller_stream, picture_of
 from ._under_way import UnderWay
 from ._ways import NO_KIND, Batch, Kind, Way, Ways, lies_at, step_of, words_of
-from .errors import Error, Full, UsageError
+from .errors import DeviceError, Error, Full, UsageError
 
 
 class Received(NamedTuple):
@@ -262,9 +263,13 @@ class Filter:
         sources, targets = (words_of(frames) for frames in zip(*((work.source, work.target) for work in works)))
         try:
             first.engine.run(sources, targets, len(works), first.stream)
-        finally: # of those behind a failure nothing was begun, which does no harm
-            for work in works:
-                work.ended()
+        except BaseException:  # of those behind a failure nothing was begun, which does no harm
+            with suppress(DeviceError):  # where the GPU failed, its reason counts
+                for work in works:
+                    work.ended()
+            raise
+        for work in works:
+            work.ended()
         self._received = first.engine
 
     def _drain(self) -> None:

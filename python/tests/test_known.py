@@ -219,6 +219,24 @@ def test_gpus_by_turns(gpu):
     assert gpu.asks == asked + 2  # the two that are refused
 
 
+def test_tensors_without_strides_are_left_to_dlpack(monkeypatch):
+    """As torch's sparse ones."""
+    name, module, kind = torchlike()
+
+    def none(self):
+        raise RuntimeError("there are no strides")
+
+    kind.stride = kind.is_contiguous = none
+    monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(_known, "_finders", {})
+    monkeypatch.setattr(Memory, "asks", 0)
+    monkeypatch.setattr(sluice.filter, "Engine", OnHost)
+    filter, out = sluice.Filter(CHAIN), kind(np.zeros((30, 40), np.uint8))
+    for turn in range(2):
+        assert filter(kind(noise(30, 40)), out=out) is out
+    assert Memory.asks == 4
+
+
 def test_subclasses_are_left_to_dlpack(gpu):
     filter, made = sluice.Filter(CHAIN), type("Other", (gpu,), {})(noise(30, 40))
     out = gpu(np.zeros((30, 40), np.uint8))
