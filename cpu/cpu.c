@@ -85,7 +85,7 @@ struct cpu_executor {
     pthread_cond_t work_there, frame_done;
     // ---- guarded by lock ----
     long long tickets;
-    long long busy_ns; // of the frame that was done last; 0: none was
+    long long busy_ns; // the last frame's processor time; 0: there was none
     bool closing;
 };
 

@@ -105,7 +105,7 @@ def finder_of(array: Any) -> Optional[Finder]:
 def places_of(frame: Any, stream: Optional[int]) -> Optional[Places]:
     """Where an array or a tuple or list of them lies, if all are known, for a stream, or for the current one of the
     first."""
-    finder = _finders.get(type(frame)) or finder_of(frame)
+    finder = _finders.get(type(frame)) or finder_of(frame)  # mostly without a call
     if finder is not None:
         return finder.find(frame, stream)
     if not isinstance(frame, (tuple, list)) or not frame:
