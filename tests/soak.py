@@ -85,6 +85,12 @@ def fetch(port, path, most=1 << 16):
     return body
 
 
+def listens(port):
+    """An output's page is there from the first frame on, not from the program's beginning."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def device_mib():
     """The first GPU's memory in use, other programs' included."""
     return int(subprocess.run(["nvidia-smi", "-i", "0", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
@@ -213,7 +219,7 @@ def main():
              "-f", CHAINS[0], "--control", "ctl", "--journal", "journal", "--simulate",
              "loss=0.1%,corrupt=0.1%", "--json", "run.json"],
             cwd=folder, stdin=subprocess.DEVNULL, stderr=open(folder / "said", "w"))
-        while not (folder / "ctl").exists() or b"frames_out" not in fetch(metrics, "/metrics"):
+        while not (folder / "ctl").exists() or b"frames_out" not in fetch(metrics, "/metrics") or not listens(page):
             assert job.poll() is None, (folder / "said").read_text()[-4000:]
             time.sleep(0.5)
         used = bother(job, folder, metrics, page, options.seconds, options.backend)
