@@ -218,9 +218,9 @@ $(BUILD)/unit_allocations: override LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
 # The GPU that tests/unit_gpu_start.c has instead of one, and the log of the CPU beside it.
 $(BUILD)/unit_gpu_start: override LDFLAGS += -Wl,--wrap=backend_cuda_create,--wrap=backend_cuda_may_be_there,--wrap=backend_cpu_create
 
-# Graphs that tests/unit_filter_gpu.c counts, and lets fail, and copies and waits that it counts.
+# Launches and graphs that tests/unit_filter_gpu.c counts, and lets fail, and copies and waits that it counts.
 SEEN = cudaGraphLaunch cudaGraphInstantiateWithFlags cudaGraphExecKernelNodeSetParams cudaMemcpyAsync cudaMemcpyBatchAsync \
-    cudaStreamWaitEvent
+    cudaStreamWaitEvent cudaLaunchKernel cudaLaunchKernelExC
 $(BUILD)/unit_filter_gpu: override LDFLAGS += $(SEEN:%=-Wl,--wrap=%)
 
 # The GPU that fails in tests/unit_filter_calls.c.

@@ -21,6 +21,31 @@ static inline dim3 grid_shape(int width, int height, int frames, int columns, in
                 (unsigned)frames);
 }
 
+// ---- launches that overlap ----
+
+// Wait until all that is before this kernel on its stream has ended, and is in memory. A kernel that
+// kernel_launch_early() (kernels/recording.cuh) launches calls it in all threads before it reads or
+// writes what another one writes or reads. griddepcontrol.wait of PTX, which returns at once where a
+// launch does not overlap.
+static __device__ inline void await_last_kernel(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Samples of frames. A file whose kernels begin early defines KERNELS_BEGIN_EARLY before it includes
+// this: they must not read by ld.global.nc what the kernel before them has written, as PTX wants that
+// to be what nobody writes as long as a kernel lives.
+template <typename T> static __device__ inline T frame_load(const T *at)
+{
+#if defined KERNELS_BEGIN_EARLY && __CUDA_ARCH__ >= 900
+    return *at;
+#else
+    return __ldg(at);
+#endif
+}
+
 // ---- vec4s as they lie in memory ----
 
 template <typename T> struct vec4;
@@ -60,12 +85,12 @@ template <typename T> static __device__ inline vec4<T> vec4_load(const void *at)
 
 template <> __device__ inline vec4<uint8_t> vec4_load(const void *at)
 {
-    return {__ldg((const uint32_t *)at)};
+    return {frame_load((const uint32_t *)at)};
 }
 
 template <> __device__ inline vec4<uint16_t> vec4_load(const void *at)
 {
-    uint2 words = __ldg((const uint2 *)at);
+    uint2 words = frame_load((const uint2 *)at);
     return {words.x, words.y};
 }
 
@@ -89,8 +114,8 @@ template <typename Unit> static __device__ inline int unit_sample(const struct v
 static __device__ inline int view_read(const struct view *view, int x, int y)
 {
     const uint8_t *at = view_at(view, x, y);
-    return view->bytes == 1 ? unit_sample<uint8_t>(view, __ldg(at))
-                            : unit_sample<uint16_t>(view, __ldg((const uint16_t *)at));
+    return view->bytes == 1 ? unit_sample<uint8_t>(view, frame_load(at))
+                            : unit_sample<uint16_t>(view, frame_load((const uint16_t *)at));
 }
 
 // Two plain samples in a word, none above the largest.

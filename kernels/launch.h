@@ -186,6 +186,7 @@ cudaError_t pointwise_copy_frame_async(const struct full_frame *frame, cudaStrea
 // The lookup by a table of 2^depth_in entries, which has a copy at `table` on the device.
 struct lookup lookup_of(const uint16_t *host, int depth_in, int depth_out, const uint16_t *table);
 
-// Whether this build has code for the current device: cudaSuccess if so.
-cudaError_t pointwise_probe(void);
+// Whether this build has code for the current device: cudaSuccess if so, and *version is that of the
+// PTX that it was made from, 90 for compute_90.
+cudaError_t pointwise_probe(int *version);
 }

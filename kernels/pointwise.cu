@@ -1,4 +1,5 @@
 // Results that depend on one place only: tables, gathers and scatters, mixes, constants.
+#define KERNELS_BEGIN_EARLY
 #include <assert.h>
 #include <stdlib.h>
 
@@ -52,13 +53,14 @@ static __global__ void __launch_bounds__(WARP *WARPS)
         table_share(shared, sink.lookup.table);
         __syncthreads();
     }
+    await_last_kernel();
     int x = (blockIdx.x * WARP + threadIdx.x) * 16;
     int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
     if (x + 16 <= sink.width) {
         uint4 from[COPY_ROWS];
         for (int k = 0; k < COPY_ROWS; k++) {
             int y = min(first + k * WARPS, sink.height - 1);
-            from[k] = __ldg((const uint4 *)view_at(&source.view, x, y));
+            from[k] = frame_load((const uint4 *)view_at(&source.view, x, y));
         }
         for (int k = 0; k < COPY_ROWS && first + k * WARPS < sink.height; k++)
             *(uint4 *)view_at(&sink.view[0], x, first + k * WARPS) =
@@ -90,6 +92,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
         table_share(shared, sink.lookup.table);
         __syncthreads();
     }
+    await_last_kernel();
     int x = (blockIdx.x * WARP + threadIdx.x) * columns;
     int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
     if (x + columns <= sink.width) {
@@ -119,6 +122,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     copy_any(const __grid_constant__ struct source source, const __grid_constant__ struct sink sink)
 {
     int x = (blockIdx.x * WARP + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
+    await_last_kernel();
     if (x >= sink.width || y >= sink.height)
         return;
     int value[VEC4];
@@ -131,6 +135,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     fill(int value, const __grid_constant__ struct sink sink)
 {
     int x = (blockIdx.x * WARP + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
+    await_last_kernel();
     if (x >= sink.width || y >= sink.height)
         return;
     int values[VEC4] = {value, value, value, value};
@@ -212,6 +217,7 @@ static __global__ void __launch_bounds__(WARP *WARPS, 4)
     mix_any(const __grid_constant__ struct mix mix, const __grid_constant__ struct sink sink)
 {
     int x = (blockIdx.x * WARP + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
+    await_last_kernel();
     if (x < sink.width && y < sink.height)
         mix_put(&mix, &sink, x, y);
 }
@@ -255,13 +261,13 @@ static __device__ inline uint32_t mix_words(const struct mix *mix, const struct 
 template <int WORDS> static __device__ inline void words_load(const uint8_t *at, uint32_t *word)
 {
     if constexpr (WORDS == 4) {
-        uint4 four = __ldg((const uint4 *)at);
+        uint4 four = frame_load((const uint4 *)at);
         word[0] = four.x;
         word[1] = four.y;
         word[2] = four.z;
         word[3] = four.w;
     } else {
-        word[0] = __ldg((const uint32_t *)at);
+        word[0] = frame_load((const uint32_t *)at);
     }
 }
 
@@ -285,6 +291,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     table_share(before, mix.lookup[0].table);
     table_share(shared, sink.lookup.table);
     __syncthreads();
+    await_last_kernel();
     int x = (blockIdx.x * WARP + threadIdx.x) * columns;
     int first = blockIdx.y * WARPS * rows + threadIdx.y;
     if (x + columns > sink.width) {
@@ -329,6 +336,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     table_share(before, mix.lookup[0].table);
     table_share(shared, sink.lookup.table);
     __syncthreads();
+    await_last_kernel();
     int x = (blockIdx.x * WARP + threadIdx.x) * columns;
     int first = blockIdx.y * WARPS * rows + threadIdx.y;
     if (x + columns > sink.width) {
@@ -390,9 +398,9 @@ static bool copy_plain_async(const struct source *source, const struct sink *sin
     dim3 grid =
         grid_shape(sink->width, sink->height, sink->frames, WARP * columns, WARPS * COPY_ROWS);
     if constexpr (sizeof(From) == 1 && sizeof(To) == 1)
-        kernel_launch(copy_bytes, grid, block_shape(), 0, stream, *source, *sink);
+        kernel_launch_early(copy_bytes, grid, block_shape(), 0, stream, *source, *sink);
     else
-        kernel_launch(copy_plain<From, To>, grid, block_shape(), 0, stream, *source, *sink);
+        kernel_launch_early(copy_plain<From, To>, grid, block_shape(), 0, stream, *source, *sink);
     return true;
 }
 
@@ -415,7 +423,8 @@ cudaError_t pointwise_copy_async(const struct source *source, const struct sink 
         !copy_plain_async<uint8_t, uint16_t>(source, sink, stream) &&
         !copy_plain_async<uint16_t, uint8_t>(source, sink, stream) &&
         !copy_plain_async<uint16_t, uint16_t>(source, sink, stream))
-        kernel_launch(copy_any, grid_of_vec4s(sink), block_shape(), 0, stream, *source, *sink);
+        kernel_launch_early(copy_any, grid_of_vec4s(sink), block_shape(), 0, stream, *source,
+                            *sink);
     return cudaGetLastError();
 }
 
@@ -497,7 +506,8 @@ static bool mix_packed_async(const struct mix *mix, const struct sink *sink, cud
     auto *kernel = view->step == 3 ? wide ? mix_packed<3, 4> : mix_packed<3, 1>
                    : wide ? mix_packed<4, 4>
                                    : mix_packed<4, 1>;
-    kernel_launch(kernel, mix_grid(sink, wide), block_shape(), 0, stream, *mix, packed, *sink);
+    kernel_launch_early(kernel, mix_grid(sink, wide), block_shape(), 0, stream, *mix, packed,
+                        *sink);
     return true;
 }
 
@@ -513,7 +523,7 @@ static bool mix_planes_async(const struct mix *mix, const struct sink *sink, cud
     if (!plain || !is_near(mix) || !fits_bytes(&mix->op))
         return false;
     auto *kernel = wide ? mix_planes<4> : mix_planes<1>;
-    kernel_launch(kernel, mix_grid(sink, wide), block_shape(), 0, stream, *mix, *sink);
+    kernel_launch_early(kernel, mix_grid(sink, wide), block_shape(), 0, stream, *mix, *sink);
     return true;
 }
 
@@ -521,21 +531,23 @@ cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink, 
 {
     assert(sink_is_valid(sink) && mix->sources >= 1 && mix->sources <= 3);
     if (!mix_packed_async(mix, sink, stream) && !mix_planes_async(mix, sink, stream))
-        kernel_launch(mix_any, grid_of_vec4s(sink), block_shape(), 0, stream, *mix, *sink);
+        kernel_launch_early(mix_any, grid_of_vec4s(sink), block_shape(), 0, stream, *mix, *sink);
     return cudaGetLastError();
 }
 
 cudaError_t pointwise_fill_async(int value, const struct sink *sink, cudaStream_t stream)
 {
     assert(sink_is_valid(sink));
-    kernel_launch(fill, grid_of_vec4s(sink), block_shape(), 0, stream, value, *sink);
+    kernel_launch_early(fill, grid_of_vec4s(sink), block_shape(), 0, stream, value, *sink);
     return cudaGetLastError();
 }
 
-cudaError_t pointwise_probe(void)
+cudaError_t pointwise_probe(int *version)
 {
-    struct cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, copy_any);
+    struct cudaFuncAttributes attributes = {};
+    cudaError_t error = cudaFuncGetAttributes(&attributes, copy_any);
+    *version = attributes.ptxVersion;
+    return error;
 }
 
 // ---- full frames ----

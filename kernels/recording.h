@@ -22,6 +22,7 @@ struct recorded_launch {
     size_t shared;                 // bytes, dynamic
     int argument, arguments;       // the first of them in `at`, and how many
     size_t bytes_begin, bytes_end; // where they lie in `data`
+    bool early;                    // of kernel_launch_early()
 };
 
 // A copy of a recording may end in `data`, behind its `bytes` (kernels/executor/graph.cu).
@@ -41,8 +42,15 @@ struct recording {
 void recording_begin(struct recording *recording, cudaStream_t stream);
 void recording_end(void);
 
-// Launch all that is recorded on its stream, in order.
-cudaError_t recording_launch(const struct recording *recording);
+// Launch all that is recorded on its stream, in order. `early`, on a GPU that can: kernels that were
+// recorded to begin early do (kernel_launch_early()).
+cudaError_t recording_launch(const struct recording *recording, bool early);
+
+// True if it is one kernel, which can begin early.
+static inline bool recording_is_early(const struct recording *recording)
+{
+    return recording->launches == 1 && recording->launch[0].early;
+}
 
 // Where the arguments of launch `k` lie, as the runtime wants them: within the recording, until it is
 // begun again.
@@ -55,7 +63,7 @@ void recording_arguments(const struct recording *recording, int k,
 // take `bytes` with what aligns them; NULL: launch at once.
 struct recording *recording_with_room(cudaStream_t stream, int arguments, size_t bytes);
 void recording_add_launch(struct recording *recording, const void *kernel, dim3 grid, dim3 block,
-                          size_t shared);
+                          size_t shared, bool early);
 // One more argument of the last launch.
 void recording_add_argument(struct recording *recording, const void *value, size_t bytes,
                             size_t alignment);

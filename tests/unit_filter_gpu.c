@@ -371,6 +371,11 @@ static void launches_go_on_without_a_graph(void **state)
 
 // ---- the caller's stream ----
 
+// dim3, as it is passed.
+struct extent {
+    unsigned x, y, z;
+};
+
 static int waits;
 
 int __real_cudaStreamWaitEvent(void *stream, void *event, unsigned flags) __attribute__((weak));
@@ -445,6 +450,126 @@ static void calls_stay_on_the_stream(void **state)
     for (int k = 0; k < FRAMES; k++)
         test_picture_free(in[k]);
     test_picture_free(want);
+}
+
+static int launched;
+
+int __real_cudaLaunchKernel(const void *kernel, struct extent grid, struct extent block,
+                            void **argument, size_t shared, void *stream) __attribute__((weak));
+int __wrap_cudaLaunchKernel(const void *kernel, struct extent grid, struct extent block,
+                            void **argument, size_t shared, void *stream);
+
+int __wrap_cudaLaunchKernel(const void *kernel, struct extent grid, struct extent block,
+                            void **argument, size_t shared, void *stream)
+{
+    launched++;
+    return __real_cudaLaunchKernel(kernel, grid, block, argument, shared, stream);
+}
+
+int __real_cudaLaunchKernelExC(const void *config, const void *kernel, void **argument)
+    __attribute__((weak));
+int __wrap_cudaLaunchKernelExC(const void *config, const void *kernel, void **argument);
+
+int __wrap_cudaLaunchKernelExC(const void *config, const void *kernel, void **argument)
+{
+    launched++;
+    return __real_cudaLaunchKernelExC(config, kernel, argument);
+}
+
+// Frames of one call are one launch, wherever the calls before it have left the filter's ring of
+// eight.
+static void a_call_is_one_launch(void **state)
+{
+    enum { FRAMES = 8 };
+    static const int calls[] = {1, 8, 3, 6, 5, 8, 1, 1, 7, 8};
+    (void)state;
+    if (!gpu)
+        skip();
+    const struct sluice_format input = test_format("gray", 131, 40);
+    struct sluice_filter *filter = gpu_filter("brightness=20", &input, FRAMES);
+    struct test_picture *want = test_picture(&input, ROWS_TIGHT), *in[FRAMES], *got[FRAMES];
+    struct device_picture source[FRAMES], target[FRAMES];
+    struct sluice_frame from[FRAMES], to[FRAMES];
+    for (int k = 0; k < FRAMES; k++) {
+        in[k] = test_noise(&input, ROWS_ODD, (uint32_t)k);
+        got[k] = test_picture(&input, ROWS_ODD);
+        source[k] = to_device(in[k]);
+        target[k] = to_device(got[k]);
+        from[k] = source[k].frame;
+        to[k] = target[k].frame;
+    }
+    for (int k = 0; k < (int)(sizeof calls / sizeof *calls); k++) {
+        launched = graphs_launched = 0;
+        if (sluice_filter_run_many(filter, from, to, calls[k], NULL))
+            fail_msg("call %d: %s", k, test_sentence);
+        if (launched + graphs_launched != 1)
+            fail_msg("call %d, %d frames: %d launches, %d of graphs", k, calls[k], launched,
+                     graphs_launched);
+    }
+    sluice_filter_destroy(&filter);
+    for (int k = 0; k < FRAMES; k++) {
+        test_reference("brightness=20", in[k], false, want);
+        from_device(&target[k], got[k]);
+        gpu->device_free(gpu, source[k].memory);
+        test_same("brightness=20", got[k], want);
+        test_picture_free(in[k]);
+        test_picture_free(got[k]);
+    }
+    test_picture_free(want);
+}
+
+// ---- kernels that begin early ----
+
+// Frames of one call are the next one's sources, and its results go where those came from: calls of two
+// filters by turns on one stream, so that a kernel that began before the last one has ended, and did not
+// wait for it, would read or write what that one still writes or reads.
+static void a_result_is_the_next_calls_source(void **state)
+{
+    static const struct {
+        const char *pixfmt, *chain[2];
+        int width, height;
+    } cases[] = {
+        {"gray", {"brightness=3", "invert"}, 1280, 720},
+        {"gray", {"gaussian=1.4", "brightness=3"}, 1280, 720},
+        {"gray", {"gaussian=1.4", "emboss"}, 1283, 721},
+        {"gray", {"sharpen", "invert"}, 1280, 720},
+        {"gray", {"invert", "box=3"}, 1280, 720},
+        {"gray10le", {"gaussian=1.4", "invert"}, 704, 576},
+        {"yuv420p", {"gaussian=1", "invert"}, 642, 360},
+        {"rgb24", {"invert", "brightness=3"}, 642, 360},
+        {"rgb24", {"contrast=0.9", "gaussian=1"}, 642, 360},
+    };
+    enum { ROUNDS = 6, TIMES = 4 };
+    (void)state;
+    if (!gpu)
+        skip();
+    for (int c = 0; c < (int)(sizeof cases / sizeof *cases); c++) {
+        const struct sluice_format input =
+            test_format(cases[c].pixfmt, cases[c].width, cases[c].height);
+        struct test_picture *in = test_noise(&input, ROWS_TIGHT, 7);
+        struct test_picture *want[2] = {test_noise(&input, ROWS_TIGHT, 7),
+                                        test_picture(&input, ROWS_TIGHT)};
+        for (int k = 0; k < ROUNDS; k++)
+            test_reference(cases[c].chain[k % 2], want[k % 2], false, want[!(k % 2)]);
+        for (int time = 0; time < TIMES; time++) {
+            struct sluice_filter *filter[2] = {gpu_filter(cases[c].chain[0], &input, 0),
+                                               gpu_filter(cases[c].chain[1], &input, 0)};
+            struct test_picture *got = test_picture(&input, ROWS_TIGHT);
+            struct device_picture on[2] = {to_device(in), to_device(got)};
+            for (int k = 0; k < ROUNDS; k++)
+                if (sluice_filter_run(filter[k % 2], &on[k % 2].frame, &on[!(k % 2)].frame, NULL))
+                    fail_msg("%s: %s", cases[c].chain[k % 2], test_sentence);
+            from_device(&on[0], got);
+            gpu->device_free(gpu, on[1].memory);
+            test_same(cases[c].chain[0], got, want[0]);
+            test_picture_free(got);
+            for (int k = 0; k < 2; k++)
+                sluice_filter_destroy(&filter[k]);
+        }
+        test_picture_free(in);
+        for (int k = 0; k < 2; k++)
+            test_picture_free(want[k]);
+    }
 }
 
 // ---- copies ----
@@ -578,6 +703,8 @@ int main(void)
         cmocka_unit_test(launches_that_come_again_are_a_graph),
         cmocka_unit_test(launches_go_on_without_a_graph),
         cmocka_unit_test(calls_stay_on_the_stream),
+        cmocka_unit_test(a_call_is_one_launch),
+        cmocka_unit_test(a_result_is_the_next_calls_source),
         cmocka_unit_test(planes_are_copied_at_once),
         cmocka_unit_test(memory_of_another_kind_is_refused),
         cmocka_unit_test(pictures_are_as_tall_as_grids),

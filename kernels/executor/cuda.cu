@@ -202,8 +202,8 @@ static int count_devices(char *reason, size_t size)
 }
 
 // Make the device current, its context with it, and see that it runs our code. Threads that wait
-// for the GPU are to sleep.
-static cudaError_t open_device(int device)
+// for the GPU are to sleep. *version: of the PTX that our code was made from, 90 for sm_90.
+static cudaError_t open_device(int device, int *version)
 {
     cudaError_t error = cudaSetDevice(device);
     if (!error)
@@ -212,7 +212,7 @@ static cudaError_t open_device(int device)
         error = cudaSuccess;
     if (!error)
         error = cudaFree(NULL);
-    return error ? error : pointwise_probe();
+    return error ? error : pointwise_probe(version);
 }
 
 static void explain_failure(cudaError_t error, const struct cudaDeviceProp *properties,
@@ -245,9 +245,10 @@ static enum status create(int device, const struct log *log, struct backend **ba
                  count);
         return STATUS_DEVICE;
     }
+    int version = 0;
     cudaError_t error = cudaGetDeviceProperties(&properties, device);
     if (!error)
-        error = open_device(device);
+        error = open_device(device, &version);
     if (!error && made.get_current && made.get_current(&made.context))
         made.context = NULL;
     if (error) {
@@ -262,6 +263,7 @@ static enum status create(int device, const struct log *log, struct backend **ba
     // Elsewhere (WSL) addresses of memory that a caller registered are only the host's, which that call
     // does not ask about.
     self->copies_at_once = CUDART_VERSION >= 13000 && properties.canUseHostPointerForRegisteredMem;
+    self->begins_early = properties.major >= 9 && version >= 90;
     pthread_mutex_init(&self->failing, NULL);
     self->base = {
         .name = "cuda",

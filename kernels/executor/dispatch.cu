@@ -333,6 +333,8 @@ enum status dispatch_frames(struct cuda_executor *self, struct cuda_slot *lead,
     recording_begin(self->recording, lead->work_stream);
     enum status status = run_frames(self, frames, fields, lead->work_stream);
     recording_end();
+    if (!status && lead->early && recording_is_early(self->recording))
+        return CUDA_CHECK(self->backend, recording_launch(self->recording, true));
     return status ? status : graph_launch(&lead->graph, self->backend, self->recording);
 }
 

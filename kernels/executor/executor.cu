@@ -273,6 +273,9 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
 {
     struct cuda_slot *lead = &self->slot[leader];
     struct device_frames frames;
+    // The GPU is likely still busy with the call before it on this stream.
+    bool early = alone && work->source_stream_serves && self->backend->begins_early &&
+                 (cudaStream_t)work->source_stream == self->last_stream;
     cudaStream_t stream = choose_stream(self, work, alone);
     assert(!work->fields || !self->plan->program->analyses);
     assert(!work->source_abroad || !work->target_on_device);
@@ -285,6 +288,7 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
     if (status)
         return status;
     take_slots(self, leader, work, count, stream, &frames);
+    lead->early = early;
     status = begin_group(self, lead, &frames);
     range_push("filter", self->submitted);
     if (!status)
