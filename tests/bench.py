@@ -125,43 +125,35 @@ def compare_filters(program, rounds):
         yield report(chain, "OpenCV", "Gpx/s", pairs)
 
 
-def build_npp(folder):
-    """The program of tests/npp.cu, or None where there is no GPU, nvcc or NPP."""
+def build_npp(folder, library):
+    """The program of tests/npp.cu with sluice's library, or None where there is no GPU, nvcc or NPP."""
     nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
     program = pathlib.Path(folder) / "npp"
     source = pathlib.Path(__file__).with_name("npp.cu")
     if not nvcc or not shutil.which("nvidia-smi"):
         return None
-    built = subprocess.run([nvcc, "-O2", "-arch=native", "-o", program, source, "-lnppif",
-                            "-lnppial", "-lnppitc", "-lnppidei", "-lnppc"],
+    built = subprocess.run([nvcc, "-O2", "-arch=native", "-o", program, source, "-I", source.parents[1] / "include",
+                            f"-Xlinker={library}", f"-Xlinker=-rpath={library.parent}", "-lnppif", "-lnppial", "-lnppitc",
+                            "-lnppidei", "-lnppc"],
                            capture_output=True, text=True)
     if built.returncode:
         print("\nNPP is not compared: " + built.stderr.strip().split("\n")[0])
     return program if built.returncode == 0 else None
 
 
-def our_resident(program, chain, size):
-    told = subprocess.run([program, "bench", "--quick", "--backend", "cuda", "--size", size,
-                           "-f", chain, "--json", "-"],
-                          capture_output=True, text=True, check=True).stdout
-    return next(row["median"] for row in json.loads(told)["rows"]
-                if row["group"] == "resident" and row["name"] == chain)
-
-
 def compare_npp(program, rounds):
-    """Rows of pictures in the GPU's memory, one a launch: ours and NPP's."""
+    """Rows of pictures in the GPU's memory, one a call of the library: ours and NPP's."""
+    library = pathlib.Path(program).with_name("libsluice-filter.so.1").resolve()
     with tempfile.TemporaryDirectory() as folder:
-        npp = build_npp(folder)
+        npp = build_npp(folder, library)
         if not npp:
             return
         for size in "1920x1080", "7680x4320":
-            pairs = {}
+            pairs = collections.defaultdict(list)
             for _ in range(rounds):
-                told = subprocess.run([npp, *size.split("x")], capture_output=True, text=True,
-                                      check=True).stdout
-                for chain, speed in (line.split("\t") for line in told.splitlines()):
-                    ours = our_resident(program, chain, size)
-                    pairs.setdefault(chain, []).append((ours, float(speed)))
+                told = subprocess.run([npp, *size.split("x")], capture_output=True, text=True, check=True).stdout
+                for chain, ours, theirs in (line.split("\t") for line in told.splitlines()):
+                    pairs[chain].append((float(ours), float(theirs)))
             print(f"\n{size} gray in device memory, Gpx/s\n   ours     NPP   ratio            chain")
             for chain, speeds in pairs.items():
                 yield report(chain, "NPP", f"Gpx/s of {size}", speeds)

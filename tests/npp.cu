@@ -1,12 +1,14 @@
-// NVIDIA's Performance Primitives doing what chains of ours do, frames in device memory: a line
-// "CHAIN<tab>Gpx/s" for each. tests/bench.py builds and runs it where NPP is found.
+// NVIDIA's Performance Primitives and sluice's library doing the same to the same frames in device memory: a line
+// "CHAIN<tab>Gpx/s of sluice<tab>Gpx/s of NPP" for each chain. tests/bench.py builds and runs it where NPP is found.
 //
 //   npp WIDTH HEIGHT
 //
-// Frames take turns, more of them than the GPU's cache holds; kernels follow each other on a
-// stream. Results go where the last ones went.
+// A frame a call, on one stream: sluice_filter_run() gives it back at once, as NPP does. Frames take turns, more of
+// them than the GPU's cache holds. Results go where the last ones went.
 #include <cuda_runtime.h>
 #include <npp.h>
+
+#include "sluice/filter.h"
 
 #include <cmath>
 #include <cstdio>
@@ -152,15 +154,52 @@ template <typename filter_fn> static float run(const bench &b, int frames, filte
     return ms;
 }
 
-template <typename filter_fn>
-static void report(const bench &b, const char *chain, filter_fn filter)
+// Thousand million pixels a second.
+template <typename filter_fn> static double measure(const bench &b, filter_fn filter)
 {
     int frames = 16;
     run(b, frames, filter); // to warm up
     float ms = run(b, frames, filter);
     frames = (int)(frames * milliseconds / ms) + 1;
     ms = run(b, frames, filter);
-    printf("%s\t%.4g\n", chain, 1e-6 * frames * b.size.width * (double)b.size.height / ms);
+    return 1e-6 * frames * b.size.width * (double)b.size.height / ms;
+}
+
+static struct sluice_frame frame_of(const bench &b, Npp8u *data)
+{
+    struct sluice_frame frame = {};
+    frame.size = sizeof frame;
+    frame.data[0] = data;
+    frame.stride[0] = b.stride;
+    frame.memory = SLUICE_MEMORY_DEVICE;
+    return frame;
+}
+
+static double measure_sluice(const bench &b, const char *chain)
+{
+    struct sluice_filter_config config = {};
+    config.size = sizeof config;
+    config.chain = chain;
+    config.input.size = sizeof config.input;
+    config.input.pixfmt = "gray";
+    config.input.width = b.size.width;
+    config.input.height = b.size.height;
+    config.backend = SLUICE_BACKEND_CUDA;
+    struct sluice_filter *filter;
+    CHECK(sluice_filter_create(&config, &filter));
+    double speed = measure(b, [&](Npp8u *from, Npp8u *to) {
+        struct sluice_frame in = frame_of(b, from), out = frame_of(b, to);
+        CHECK(sluice_filter_run(filter, &in, &out, b.context.hStream));
+    });
+    sluice_filter_destroy(&filter);
+    return speed;
+}
+
+template <typename filter_fn>
+static void report(const bench &b, const char *chain, filter_fn filter)
+{
+    double ours = measure_sluice(b, chain), theirs = measure(b, filter);
+    printf("%s\t%.4g\t%.4g\n", chain, ours, theirs);
 }
 
 int main(int argc, char **argv)
