@@ -1,8 +1,8 @@
 // The CPU backend: worker threads that make passes by bands of rows.
 //
-// Each executor has its own workers. Of one with one slot the waiting thread is a worker, too: it
-// has nothing else to do, and to wake another and to be woken takes longer than filtering a small
-// frame. A frame is a sequence of phases (each pass, or those of an operation on the full frame,
+// Each executor has its own workers. The waiting thread is one, too: always where there is one slot,
+// else as long as frames are small, for to wake another and to be woken takes longer than filtering
+// one. A frame is a sequence of phases (each pass, or those of an operation on the full frame,
 // for each field); a phase is done when all its bands are, and the next begins. Workers take the
 // oldest frame with a band left, so that frames finish in the order they came.
 #define _GNU_SOURCE
@@ -28,8 +28,7 @@ enum { TOGETHER = 128 << 10 };
 // AVX-512, by time, and 300 with AVX2, by instructions.
 enum { TRANSFORM = 400 };
 
-// Processor time of a frame that is not shared, where the waiting thread works: to wake another one
-// takes 10 to 50 us.
+// Processor time of frames that the waiting thread does alone: to wake another one takes 10 to 50 us.
 enum { SHARED_FROM_NS = 50000 };
 
 struct cpu_backend {
@@ -74,8 +73,8 @@ struct cpu_executor {
     struct executor base;
     const struct plan *plan;
     const struct cpu_backend *backend;
-    int slots, bands, workers;
-    bool waiter_works; // as the last worker, which has no thread
+    int slots, bands;
+    int workers; // the last one is the waiting thread
     struct cpu_slot *slot;
     struct worker *worker;
     ptrdiff_t *buffer_stride;
@@ -86,6 +85,7 @@ struct cpu_executor {
     // ---- guarded by lock ----
     long long tickets;
     long long busy_ns; // the last frame's processor time; 0: there was none
+    bool waiter_works; // a waiting thread is at it
     bool closing;
 };
 
@@ -181,11 +181,30 @@ static struct cpu_slot *find_work_locked(struct cpu_executor *self)
     return oldest;
 }
 
-// Frames of an executor take about the same time. What the waiting thread does in less than others
-// need to be woken is left to it.
+// Frames that nobody has begun, or whose next phase nobody has.
+static int frames_untaken_locked(const struct cpu_executor *self)
+{
+    int count = 0;
+    for (int k = 0; k < self->slots; k++)
+        count += self->slot[k].running && self->slot[k].next_band < self->bands;
+    return count;
+}
+
+// Frames of an executor take about the same time.
+static bool has_small_frames_locked(const struct cpu_executor *self)
+{
+    return self->busy_ns && self->busy_ns < SHARED_FROM_NS;
+}
+
+// What the waiting thread does in less than others need to be woken is left to it.
 static void offer_work_locked(struct cpu_executor *self)
 {
-    if (!self->waiter_works || !self->busy_ns || self->busy_ns >= SHARED_FROM_NS)
+    if (has_small_frames_locked(self) &&
+        self->busy_ns * frames_untaken_locked(self) < SHARED_FROM_NS)
+        return;
+    if (self->bands == 1)
+        pthread_cond_signal(&self->work_there);
+    else
         pthread_cond_broadcast(&self->work_there);
 }
 
@@ -197,7 +216,7 @@ static void finish_band_locked(struct cpu_executor *self, struct cpu_slot *slot)
         slot->next_band = 0;
         slot->bands_left = self->bands;
         offer_work_locked(self);
-        if (self->waiter_works)
+        if (self->slots == 1)
             pthread_cond_broadcast(&self->frame_done);
     } else {
         slot->running = false;
@@ -271,14 +290,28 @@ static enum status submit_async(struct executor *executor, int number, const str
     return STATUS_OK;
 }
 
+// Make a band as the waiting thread; false: that is others' work, or there is none.
+static bool wait_by_work_locked(struct cpu_executor *self)
+{
+    if (self->waiter_works || (self->slots > 1 && !has_small_frames_locked(self)))
+        return false;
+    self->waiter_works = true;
+    bool worked = work_locked(self, &self->worker[self->workers - 1]);
+    self->waiter_works = false;
+    return worked;
+}
+
 static enum status wait(struct executor *executor, int number, struct work_times *times)
 {
     struct cpu_executor *self = (struct cpu_executor *)executor;
     struct cpu_slot *slot = &self->slot[number];
     pthread_mutex_lock(&self->lock);
     while (slot->running)
-        if (!self->waiter_works || !work_locked(self, &self->worker[self->workers - 1]))
+        if (!wait_by_work_locked(self)) {
+            if (find_work_locked(self)) // which was not offered when frames seemed to be small
+                pthread_cond_broadcast(&self->work_there);
             pthread_cond_wait(&self->frame_done, &self->lock);
+        }
     if (times)
         *times = (struct work_times){.compute = slot->span};
     pthread_mutex_unlock(&self->lock);
@@ -453,7 +486,7 @@ static enum status init_worker(struct cpu_executor *self, struct worker *worker,
 static enum status start_worker(struct cpu_executor *self, struct worker *worker, int width)
 {
     enum status status = init_worker(self, worker, width);
-    bool is_waiter = self->waiter_works && worker == &self->worker[self->workers - 1];
+    bool is_waiter = worker == &self->worker[self->workers - 1];
     if (status || is_waiter)
         return status;
     if (pthread_create(&worker->thread, NULL, worker_run, worker)) {
@@ -483,8 +516,7 @@ static enum status create_empty(const struct cpu_backend *cpu, const struct plan
     self->plan = plan;
     self->backend = cpu;
     self->slots = slots;
-    self->workers = cpu->threads;
-    self->waiter_works = slots == 1;
+    self->workers = cpu->threads + (slots > 1);
     self->bands = frames_in_flight && slots >= cpu->threads ? 1 : cpu->threads;
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->work_there, NULL);

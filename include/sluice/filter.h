@@ -43,9 +43,10 @@
 // Threads. One thread submits, sets and asks for chain and plan; one, which may be another,
 // receives and asks for analysis; create and destroy are called before and after all else. Any
 // number of filters may live at once; on one GPU they share its primary context, which is the CUDA
-// runtime's. A filter on the CPU has threads of its own; with a single frame in flight the one that
-// receives is one of them, and the only one where `threads` is 1, so that nothing is done before it
-// receives.
+// runtime's. A filter on the CPU has threads of its own, and the one that receives filters, too: always
+// with a single frame in flight, else as long as frames are small. Frames that take less than to wake
+// another thread are left to it, as are all with a single frame in flight where `threads` is 1: nothing
+// is done to those before it receives.
 //
 // Errors. A call that fails returns a status, and the log gets the reason as one sentence. A wrong
 // frame is refused with SLUICE_STATUS_USAGE before anything is touched, and nothing is submitted:
