@@ -21,25 +21,24 @@ static inline dim3 grid_shape(int width, int height, int frames, int columns, in
                 (unsigned)frames);
 }
 
-// ---- launches that overlap ----
+// ---- programmatic dependent launches (CUDA C++ Programming Guide) ----
 
-// Wait until all that is before this kernel on its stream has ended, and is in memory. A kernel that
-// kernel_launch_early() (kernels/recording.cuh) launches calls it in all threads before it reads or
-// writes what another one writes or reads. griddepcontrol.wait of PTX, which returns at once where a
-// launch does not overlap.
-static __device__ inline void await_last_kernel(void)
+// Wait until the previous kernel on the stream has ended and what it wrote can be read, if this one
+// was launched so that both may overlap. A kernel that kernel_launch_dependent() launches
+// (kernels/recording.cuh) calls it in all threads before it touches a frame.
+static __device__ inline void await_previous_kernel(void)
 {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
+    cudaGridDependencySynchronize();
 #endif
 }
 
-// Samples of frames. A file whose kernels begin early defines KERNELS_BEGIN_EARLY before it includes
-// this: they must not read by ld.global.nc what the kernel before them has written, as PTX wants that
-// to be what nobody writes as long as a kernel lives.
+// A sample, or some, of a frame. A file with kernels that are launched dependently defines
+// DEPENDENT_LAUNCHES before it includes anything: what the previous kernel wrote may not be read by
+// ld.global.nc, which PTX allows for what nobody writes while the kernel lives, and it lived already.
 template <typename T> static __device__ inline T frame_load(const T *at)
 {
-#if defined KERNELS_BEGIN_EARLY && __CUDA_ARCH__ >= 900
+#if defined DEPENDENT_LAUNCHES && __CUDA_ARCH__ >= 900
     return *at;
 #else
     return __ldg(at);

@@ -1,5 +1,5 @@
 // Results that depend on one place only: tables, gathers and scatters, mixes, constants.
-#define KERNELS_BEGIN_EARLY
+#define DEPENDENT_LAUNCHES
 #include <assert.h>
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
         table_share(shared, sink.lookup.table);
         __syncthreads();
     }
-    await_last_kernel();
+    await_previous_kernel();
     int x = (blockIdx.x * WARP + threadIdx.x) * 16;
     int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
     if (x + 16 <= sink.width) {
@@ -92,7 +92,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
         table_share(shared, sink.lookup.table);
         __syncthreads();
     }
-    await_last_kernel();
+    await_previous_kernel();
     int x = (blockIdx.x * WARP + threadIdx.x) * columns;
     int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
     if (x + columns <= sink.width) {
@@ -122,7 +122,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     copy_any(const __grid_constant__ struct source source, const __grid_constant__ struct sink sink)
 {
     int x = (blockIdx.x * WARP + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
-    await_last_kernel();
+    await_previous_kernel();
     if (x >= sink.width || y >= sink.height)
         return;
     int value[VEC4];
@@ -135,7 +135,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     fill(int value, const __grid_constant__ struct sink sink)
 {
     int x = (blockIdx.x * WARP + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
-    await_last_kernel();
+    await_previous_kernel();
     if (x >= sink.width || y >= sink.height)
         return;
     int values[VEC4] = {value, value, value, value};
@@ -217,7 +217,7 @@ static __global__ void __launch_bounds__(WARP *WARPS, 4)
     mix_any(const __grid_constant__ struct mix mix, const __grid_constant__ struct sink sink)
 {
     int x = (blockIdx.x * WARP + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
-    await_last_kernel();
+    await_previous_kernel();
     if (x < sink.width && y < sink.height)
         mix_put(&mix, &sink, x, y);
 }
@@ -291,7 +291,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     table_share(before, mix.lookup[0].table);
     table_share(shared, sink.lookup.table);
     __syncthreads();
-    await_last_kernel();
+    await_previous_kernel();
     int x = (blockIdx.x * WARP + threadIdx.x) * columns;
     int first = blockIdx.y * WARPS * rows + threadIdx.y;
     if (x + columns > sink.width) {
@@ -336,7 +336,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     table_share(before, mix.lookup[0].table);
     table_share(shared, sink.lookup.table);
     __syncthreads();
-    await_last_kernel();
+    await_previous_kernel();
     int x = (blockIdx.x * WARP + threadIdx.x) * columns;
     int first = blockIdx.y * WARPS * rows + threadIdx.y;
     if (x + columns > sink.width) {
@@ -398,9 +398,10 @@ static bool copy_plain_async(const struct source *source, const struct sink *sin
     dim3 grid =
         grid_shape(sink->width, sink->height, sink->frames, WARP * columns, WARPS * COPY_ROWS);
     if constexpr (sizeof(From) == 1 && sizeof(To) == 1)
-        kernel_launch_early(copy_bytes, grid, block_shape(), 0, stream, *source, *sink);
+        kernel_launch_dependent(copy_bytes, grid, block_shape(), 0, stream, *source, *sink);
     else
-        kernel_launch_early(copy_plain<From, To>, grid, block_shape(), 0, stream, *source, *sink);
+        kernel_launch_dependent(copy_plain<From, To>, grid, block_shape(), 0, stream, *source,
+                                *sink);
     return true;
 }
 
@@ -423,8 +424,8 @@ cudaError_t pointwise_copy_async(const struct source *source, const struct sink 
         !copy_plain_async<uint8_t, uint16_t>(source, sink, stream) &&
         !copy_plain_async<uint16_t, uint8_t>(source, sink, stream) &&
         !copy_plain_async<uint16_t, uint16_t>(source, sink, stream))
-        kernel_launch_early(copy_any, grid_of_vec4s(sink), block_shape(), 0, stream, *source,
-                            *sink);
+        kernel_launch_dependent(copy_any, grid_of_vec4s(sink), block_shape(), 0, stream, *source,
+                                *sink);
     return cudaGetLastError();
 }
 
@@ -506,8 +507,8 @@ static bool mix_packed_async(const struct mix *mix, const struct sink *sink, cud
     auto *kernel = view->step == 3 ? wide ? mix_packed<3, 4> : mix_packed<3, 1>
                    : wide ? mix_packed<4, 4>
                                    : mix_packed<4, 1>;
-    kernel_launch_early(kernel, mix_grid(sink, wide), block_shape(), 0, stream, *mix, packed,
-                        *sink);
+    kernel_launch_dependent(kernel, mix_grid(sink, wide), block_shape(), 0, stream, *mix, packed,
+                            *sink);
     return true;
 }
 
@@ -523,7 +524,7 @@ static bool mix_planes_async(const struct mix *mix, const struct sink *sink, cud
     if (!plain || !is_near(mix) || !fits_bytes(&mix->op))
         return false;
     auto *kernel = wide ? mix_planes<4> : mix_planes<1>;
-    kernel_launch_early(kernel, mix_grid(sink, wide), block_shape(), 0, stream, *mix, *sink);
+    kernel_launch_dependent(kernel, mix_grid(sink, wide), block_shape(), 0, stream, *mix, *sink);
     return true;
 }
 
@@ -531,14 +532,15 @@ cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink, 
 {
     assert(sink_is_valid(sink) && mix->sources >= 1 && mix->sources <= 3);
     if (!mix_packed_async(mix, sink, stream) && !mix_planes_async(mix, sink, stream))
-        kernel_launch_early(mix_any, grid_of_vec4s(sink), block_shape(), 0, stream, *mix, *sink);
+        kernel_launch_dependent(mix_any, grid_of_vec4s(sink), block_shape(), 0, stream, *mix,
+                                *sink);
     return cudaGetLastError();
 }
 
 cudaError_t pointwise_fill_async(int value, const struct sink *sink, cudaStream_t stream)
 {
     assert(sink_is_valid(sink));
-    kernel_launch_early(fill, grid_of_vec4s(sink), block_shape(), 0, stream, value, *sink);
+    kernel_launch_dependent(fill, grid_of_vec4s(sink), block_shape(), 0, stream, value, *sink);
     return cudaGetLastError();
 }
 

@@ -27,35 +27,36 @@ void recording_arguments(const struct recording *recording, int k,
         argument[n] = (void *)(recording->data + recording->at[launch->argument + n]);
 }
 
-static cudaError_t launch_early(const struct recorded_launch *launch, cudaStream_t stream,
-                                void *argument[RECORDED_ARGUMENTS])
-{
-    cudaLaunchAttribute early = {};
-    cudaLaunchConfig_t config = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    config.gridDim = launch->grid;
-    config.blockDim = launch->block;
-    config.dynamicSmemBytes = launch->shared;
-    config.stream = stream;
-    config.attrs = &early;
-    config.numAttrs = 1;
-    return cudaLaunchKernelExC(&config, launch->kernel, argument);
-}
-
-cudaError_t recording_launch(const struct recording *recording, bool early)
+cudaError_t recording_launch(const struct recording *recording)
 {
     cudaError_t error = cudaSuccess;
     for (int k = 0; k < recording->launches && !error; k++) {
         const struct recorded_launch *launch = &recording->launch[k];
         void *argument[RECORDED_ARGUMENTS];
         recording_arguments(recording, k, argument);
-        error = early && launch->early
-                    ? launch_early(launch, recording->stream, argument)
-                    : cudaLaunchKernel(launch->kernel, launch->grid, launch->block, argument,
-                                       launch->shared, recording->stream);
+        error = cudaLaunchKernel(launch->kernel, launch->grid, launch->block, argument,
+                                 launch->shared, recording->stream);
     }
     return error;
+}
+
+cudaError_t recording_launch_dependent(const struct recording *recording)
+{
+    const struct recorded_launch *launch = &recording->launch[0];
+    cudaLaunchAttribute dependent = {};
+    cudaLaunchConfig_t config = {};
+    void *argument[RECORDED_ARGUMENTS];
+    assert(recording_is_dependent(recording));
+    recording_arguments(recording, 0, argument);
+    dependent.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    dependent.val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = launch->grid;
+    config.blockDim = launch->block;
+    config.dynamicSmemBytes = launch->shared;
+    config.stream = recording->stream;
+    config.attrs = &dependent;
+    config.numAttrs = 1;
+    return cudaLaunchKernelExC(&config, launch->kernel, argument);
 }
 
 // An error is found by the launcher that meets it: it is the runtime's last.
@@ -67,24 +68,29 @@ struct recording *recording_with_room(cudaStream_t stream, int arguments, size_t
                        recording->arguments + arguments <= RECORDED_ARGUMENTS &&
                        recording->bytes + bytes <= RECORDED_BYTES))
         return recording;
-    recording_launch(recording, false);
+    recording_launch(recording);
     recording->launches = 0;
     recording_end();
     return NULL;
 }
 
 void recording_add_launch(struct recording *recording, const void *kernel, dim3 grid, dim3 block,
-                          size_t shared, bool early)
+                          size_t shared)
 {
     struct recorded_launch *launch = &recording->launch[recording->launches++];
     launch->kernel = kernel;
     launch->grid = grid;
     launch->block = block;
     launch->shared = shared;
-    launch->early = early;
+    launch->dependent = false;
     launch->argument = recording->arguments;
     launch->arguments = 0;
     launch->bytes_begin = launch->bytes_end = recording->bytes;
+}
+
+void recording_mark_dependent(void)
+{
+    current->launch[current->launches - 1].dependent = true;
 }
 
 void recording_add_argument(struct recording *recording, const void *value, size_t bytes,

@@ -9,37 +9,30 @@ static inline void recording_add(struct recording *recording, const Parameter &v
     recording_add_argument(recording, &value, sizeof value, alignof(Parameter));
 }
 
+// kernel<<<grid, block, shared, stream>>>(argument...), or a note of it. Errors of either are the
+// runtime's last, cudaGetLastError(). True if it is a note.
 template <typename... Parameters, typename... Arguments>
-static inline void kernel_launch_or_note(bool early, void (*kernel)(Parameters...), dim3 grid,
-                                         dim3 block, size_t shared, cudaStream_t stream,
-                                         const Arguments &...argument)
+static inline bool kernel_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                                 size_t shared, cudaStream_t stream, const Arguments &...argument)
 {
     struct recording *recording = recording_with_room(
         stream, sizeof...(Parameters), (0 + ... + (sizeof(Parameters) + alignof(Parameters))));
     if (!recording) {
         kernel<<<grid, block, shared, stream>>>(argument...);
-        return;
+        return false;
     }
-    recording_add_launch(recording, (const void *)kernel, grid, block, shared, early);
+    recording_add_launch(recording, (const void *)kernel, grid, block, shared);
     (recording_add<Parameters>(recording, argument), ...);
+    return true;
 }
 
-// kernel<<<grid, block, shared, stream>>>(argument...), or a note of it. Errors of either are the
-// runtime's last, cudaGetLastError().
-template <typename... Parameters, typename... Arguments>
-static inline void kernel_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block,
-                                 size_t shared, cudaStream_t stream, const Arguments &...argument)
+#ifdef DEPENDENT_LAUNCHES
+// The same for a kernel that calls await_previous_kernel() (kernels/device.cuh): the note says that it
+// may be launched by recording_launch_dependent().
+template <typename... Arguments>
+static inline void kernel_launch_dependent(const Arguments &...argument)
 {
-    kernel_launch_or_note(false, kernel, grid, block, shared, stream, argument...);
+    if (kernel_launch(argument...))
+        recording_mark_dependent();
 }
-
-// The same for a kernel whose threads all call await_last_kernel() (kernels/device.cuh) before they
-// touch frames: from compute capability 9.0 on its launch may overlap the end of the kernel before it
-// on the stream, whosever that is (CUDA C++ Programming Guide, "Programmatic Dependent Launch").
-template <typename... Parameters, typename... Arguments>
-static inline void kernel_launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 block,
-                                       size_t shared, cudaStream_t stream,
-                                       const Arguments &...argument)
-{
-    kernel_launch_or_note(true, kernel, grid, block, shared, stream, argument...);
-}
+#endif

@@ -22,7 +22,7 @@ struct recorded_launch {
     size_t shared;                 // bytes, dynamic
     int argument, arguments;       // the first of them in `at`, and how many
     size_t bytes_begin, bytes_end; // where they lie in `data`
-    bool early;                    // of kernel_launch_early()
+    bool dependent;                // it was kernel_launch_dependent()'s
 };
 
 // A copy of a recording may end in `data`, behind its `bytes` (kernels/executor/graph.cu).
@@ -42,15 +42,19 @@ struct recording {
 void recording_begin(struct recording *recording, cudaStream_t stream);
 void recording_end(void);
 
-// Launch all that is recorded on its stream, in order. `early`, on a GPU that can: kernels that were
-// recorded to begin early do (kernel_launch_early()).
-cudaError_t recording_launch(const struct recording *recording, bool early);
+// Launch all that is recorded on its stream, in order.
+cudaError_t recording_launch(const struct recording *recording);
 
-// True if it is one kernel, which can begin early.
-static inline bool recording_is_early(const struct recording *recording)
+// True if it is one kernel, of kernel_launch_dependent().
+static inline bool recording_is_dependent(const struct recording *recording)
 {
-    return recording->launches == 1 && recording->launch[0].early;
+    return recording->launches == 1 && recording->launch[0].dependent;
 }
+
+// Launch this one kernel so that its launch overlaps the end of the previous kernel on the stream,
+// whosever that is. It waits for the previous one alone: what that one itself did not wait for, if it
+// was launched dependently, too, goes on beside both. Needs compute capability 9.0, of the code, too.
+cudaError_t recording_launch_dependent(const struct recording *recording);
 
 // Where the arguments of launch `k` lie, as the runtime wants them: within the recording, until it is
 // begun again.
@@ -63,7 +67,9 @@ void recording_arguments(const struct recording *recording, int k,
 // take `bytes` with what aligns them; NULL: launch at once.
 struct recording *recording_with_room(cudaStream_t stream, int arguments, size_t bytes);
 void recording_add_launch(struct recording *recording, const void *kernel, dim3 grid, dim3 block,
-                          size_t shared, bool early);
+                          size_t shared);
+// The last launch may be made by recording_launch_dependent().
+void recording_mark_dependent(void);
 // One more argument of the last launch.
 void recording_add_argument(struct recording *recording, const void *value, size_t bytes,
                             size_t alignment);

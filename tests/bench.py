@@ -133,8 +133,8 @@ def build_npp(folder, library):
     if not nvcc or not shutil.which("nvidia-smi"):
         return None
     built = subprocess.run([nvcc, "-O2", "-arch=native", "-o", program, source, "-I", source.parents[1] / "include",
-                            f"-Xlinker={library}", f"-Xlinker=-rpath={library.parent}", "-lnppif", "-lnppial", "-lnppitc",
-                            "-lnppidei", "-lnppc"],
+                            "-L", library.parent, "-lsluice-filter", f"-Xlinker=-rpath={library.parent}", "-lnppif",
+                            "-lnppial", "-lnppitc", "-lnppidei", "-lnppc"],
                            capture_output=True, text=True)
     if built.returncode:
         print("\nNPP is not compared: " + built.stderr.strip().split("\n")[0])

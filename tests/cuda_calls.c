@@ -32,6 +32,7 @@ struct call {
     CALL(int, cudaLaunchKernel,                                                                  \
          (const void *f, struct extent g, struct extent b, void **a, size_t n, void *s),         \
          (f, g, b, a, n, s))                                                                     \
+    CALL(int, cudaLaunchKernelExC, (const void *c, const void *f, void **a), (c, f, a))          \
     CALL(int, cudaGraphExecKernelNodeSetParams, (void *r, void *n, const void *p), (r, n, p))    \
     CALL(int, cudaGraphLaunch, (void *r, void *s), (r, s))                                       \
     CALL(int, __cudaGetKernel, (void *k, const void *f), (k, f))                                 \

@@ -58,6 +58,7 @@ static int dies(const char *name)
     CALL(cudaLaunchKernel,                                                                       \
          (const void *f, struct extent g, struct extent b, void **a, size_t n, void *s),         \
          (f, g, b, a, n, s))                                                                     \
+    CALL(cudaLaunchKernelExC, (const void *c, const void *f, void **a), (c, f, a))               \
     CALL(cudaGraphCreate, (void *g, unsigned f), (g, f))                                         \
     CALL(cudaGraphAddKernelNode, (void *n, void *g, const void *b, size_t k, const void *p),     \
          (n, g, b, k, p))                                                                        \

@@ -86,7 +86,7 @@ def fetch(port, path, most=1 << 16):
 
 
 def listens(port):
-    """An output's page is there from the first frame on, not from the program's beginning."""
+    """True once the port takes connections: a page of an output from the first frame on."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
@@ -219,8 +219,9 @@ def main():
              "-f", CHAINS[0], "--control", "ctl", "--journal", "journal", "--simulate",
              "loss=0.1%,corrupt=0.1%", "--json", "run.json"],
             cwd=folder, stdin=subprocess.DEVNULL, stderr=open(folder / "said", "w"))
+        deadline = time.monotonic() + 120
         while not (folder / "ctl").exists() or b"frames_out" not in fetch(metrics, "/metrics") or not listens(page):
-            assert job.poll() is None, (folder / "said").read_text()[-4000:]
+            assert job.poll() is None and time.monotonic() < deadline, (folder / "said").read_text()[-4000:]
             time.sleep(0.5)
         used = bother(job, folder, metrics, page, options.seconds, options.backend)
         if job.poll() is None:

@@ -452,7 +452,7 @@ static void calls_stay_on_the_stream(void **state)
     test_picture_free(want);
 }
 
-static int launched;
+static int launched, launched_dependently;
 
 int __real_cudaLaunchKernel(const void *kernel, struct extent grid, struct extent block,
                             void **argument, size_t shared, void *stream) __attribute__((weak));
@@ -472,12 +472,21 @@ int __wrap_cudaLaunchKernelExC(const void *config, const void *kernel, void **ar
 
 int __wrap_cudaLaunchKernelExC(const void *config, const void *kernel, void **argument)
 {
-    launched++;
+    launched_dependently++;
     return __real_cudaLaunchKernelExC(config, kernel, argument);
 }
 
+// Programmatic dependent launches are of compute capability 9.0 and later, and of builds for that.
+static bool has_dependent_launches(const struct sluice_filter *filter)
+{
+    const char *capability = strstr(sluice_filter_backend(filter), "capability ");
+    assert_non_null(capability);
+    return atof(capability + strlen("capability ")) >= 9;
+}
+
 // Frames of one call are one launch, wherever the calls before it have left the filter's ring of
-// eight.
+// eight: a dependent one behind another call on the stream, and none behind or for frames of which
+// more may be under way.
 static void a_call_is_one_launch(void **state)
 {
     enum { FRAMES = 8 };
@@ -489,7 +498,7 @@ static void a_call_is_one_launch(void **state)
     struct sluice_filter *filter = gpu_filter("brightness=20", &input, FRAMES);
     struct test_picture *want = test_picture(&input, ROWS_TIGHT), *in[FRAMES], *got[FRAMES];
     struct device_picture source[FRAMES], target[FRAMES];
-    struct sluice_frame from[FRAMES], to[FRAMES];
+    struct sluice_frame from[FRAMES], to[FRAMES], made = {.size = sizeof made};
     for (int k = 0; k < FRAMES; k++) {
         in[k] = test_noise(&input, ROWS_ODD, (uint32_t)k);
         got[k] = test_picture(&input, ROWS_ODD);
@@ -499,13 +508,20 @@ static void a_call_is_one_launch(void **state)
         to[k] = target[k].frame;
     }
     for (int k = 0; k < (int)(sizeof calls / sizeof *calls); k++) {
-        launched = graphs_launched = 0;
+        launched = graphs_launched = launched_dependently = 0;
         if (sluice_filter_run_many(filter, from, to, calls[k], NULL))
             fail_msg("call %d: %s", k, test_sentence);
-        if (launched + graphs_launched != 1)
-            fail_msg("call %d, %d frames: %d launches, %d of graphs", k, calls[k], launched,
-                     graphs_launched);
+        if (launched + graphs_launched + launched_dependently != 1)
+            fail_msg("call %d, %d frames: %d launches, %d of graphs, %d dependent ones", k,
+                     calls[k], launched, graphs_launched, launched_dependently);
+        assert_int_equal(launched_dependently, has_dependent_launches(filter));
     }
+    launched = graphs_launched = launched_dependently = 0;
+    assert_int_equal(sluice_filter_submit_many(filter, from, to, 3, NULL), SLUICE_STATUS_OK);
+    for (int k = 0; k < 3; k++)
+        assert_int_equal(sluice_filter_receive(filter, &made), SLUICE_STATUS_OK);
+    assert_true(launched + graphs_launched >= 1);
+    assert_int_equal(launched_dependently, 0);
     sluice_filter_destroy(&filter);
     for (int k = 0; k < FRAMES; k++) {
         test_reference("brightness=20", in[k], false, want);
@@ -518,11 +534,11 @@ static void a_call_is_one_launch(void **state)
     test_picture_free(want);
 }
 
-// ---- kernels that begin early ----
+// ---- dependent launches ----
 
 // Frames of one call are the next one's sources, and its results go where those came from: calls of two
-// filters by turns on one stream, so that a kernel that began before the last one has ended, and did not
-// wait for it, would read or write what that one still writes or reads.
+// filters by turns on one stream, most of them one kernel each, which must not touch what the one before
+// still writes or reads.
 static void a_result_is_the_next_calls_source(void **state)
 {
     static const struct {
@@ -531,7 +547,10 @@ static void a_result_is_the_next_calls_source(void **state)
     } cases[] = {
         {"gray", {"brightness=3", "invert"}, 1280, 720},
         {"gray", {"gaussian=1.4", "brightness=3"}, 1280, 720},
-        {"gray", {"gaussian=1.4", "emboss"}, 1283, 721},
+        {"gray", {"gaussian=1.4", "emboss"}, 1280, 720},
+        {"gray", {"sobel", "scharr"}, 1280, 720},
+        {"gray", {"log=2", "gaussian=10"}, 1280, 720},
+        {"gray", {"invert", "contrast=1.3"}, 1283, 721},
         {"gray", {"sharpen", "invert"}, 1280, 720},
         {"gray", {"invert", "box=3"}, 1280, 720},
         {"gray10le", {"gaussian=1.4", "invert"}, 704, 576},

@@ -263,7 +263,7 @@ static enum status create(int device, const struct log *log, struct backend **ba
     // Elsewhere (WSL) addresses of memory that a caller registered are only the host's, which that call
     // does not ask about.
     self->copies_at_once = CUDART_VERSION >= 13000 && properties.canUseHostPointerForRegisteredMem;
-    self->begins_early = properties.major >= 9 && version >= 90;
+    self->dependent_launches = version >= 90;
     pthread_mutex_init(&self->failing, NULL);
     self->base = {
         .name = "cuda",

@@ -24,7 +24,7 @@ struct cuda_backend {
     bool failed;         // guarded by `failing`: a failure was logged
     bool reaches;        // the submitting thread's; the way to another GPU's memory was asked for
     bool copies_at_once; // one call of CUDA may begin with several copies
-    bool begins_early;   // the GPU can, and so can the code that it runs (kernels/recording.cuh)
+    bool dependent_launches; // the code that the GPU runs has them (kernels/recording.h)
     CUresult (*get_current)(CUcontext *context); // the driver's; NULL: it has none
     CUcontext context;                           // the device's; NULL: not known
 };

@@ -326,15 +326,15 @@ static enum status run_frames(struct cuda_executor *self, const struct device_fr
 }
 
 enum status dispatch_frames(struct cuda_executor *self, struct cuda_slot *lead,
-                            const struct device_frames *frames, bool fields)
+                            const struct device_frames *frames, bool fields, bool dependent)
 {
     if (!self->recording)
         return run_frames(self, frames, fields, lead->work_stream);
     recording_begin(self->recording, lead->work_stream);
     enum status status = run_frames(self, frames, fields, lead->work_stream);
     recording_end();
-    if (!status && lead->early && recording_is_early(self->recording))
-        return CUDA_CHECK(self->backend, recording_launch(self->recording, true));
+    if (!status && dependent && recording_is_dependent(self->recording))
+        return CUDA_CHECK(self->backend, recording_launch_dependent(self->recording));
     return status ? status : graph_launch(&lead->graph, self->backend, self->recording);
 }
 

@@ -8,11 +8,11 @@ struct view component_view(const struct image *images, int count, int c);
 
 // Enqueue all passes of the frames, or of both their fields, on the lead's stream, and what direct.h
 // has to do before and behind them: one launch a pass for all frames where they lie in memory alike.
-// All launches are made as one, by the lead's graph, if there is a recording; a single kernel that can
-// begin early does without, where `early` of the lead says so: none begins early behind or in a graph. The
-// submitting thread calls.
+// All launches are made as one, by the lead's graph, if there is a recording. `dependent`: a single
+// kernel that can be launched dependently (kernels/recording.h) is, which no graph is. The submitting
+// thread calls.
 enum status dispatch_frames(struct cuda_executor *self, struct cuda_slot *lead,
-                            const struct device_frames *frames, bool fields);
+                            const struct device_frames *frames, bool fields, bool dependent);
 
 // True if passes are nothing but launches that can be recorded: there is no transform, nor an
 // operation whose row does not say `launches`, as a search, which clears memory.

@@ -185,7 +185,7 @@ static enum status check_stream(struct cuda_executor *self, cudaStream_t stream)
 
 // The stream that the passes of a group go on. A caller whose frames all come on one stream gets
 // the executor's in turn, where they overlap; one who goes from stream to stream has seen to that.
-// `alone`: it has nothing to overlap with, and on the caller's stream no other is waited for.
+// `alone`: no other of its frames overlaps it, and on the caller's stream none is waited for.
 static cudaStream_t choose_stream(struct cuda_executor *self, const struct work *work, bool alone)
 {
     cudaStream_t callers = (cudaStream_t)work->source_stream;
@@ -273,9 +273,9 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
 {
     struct cuda_slot *lead = &self->slot[leader];
     struct device_frames frames;
-    // The GPU is likely still busy with the call before it on this stream.
-    bool early = alone && work->source_stream_serves && self->backend->begins_early &&
-                 (cudaStream_t)work->source_stream == self->last_stream;
+    // A call behind another on one stream finds the GPU still at that one's kernel, where it is fast.
+    bool dependent = alone && work->source_stream_serves && self->backend->dependent_launches &&
+                     (cudaStream_t)work->source_stream == self->last_stream;
     cudaStream_t stream = choose_stream(self, work, alone);
     assert(!work->fields || !self->plan->program->analyses);
     assert(!work->source_abroad || !work->target_on_device);
@@ -288,11 +288,10 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
     if (status)
         return status;
     take_slots(self, leader, work, count, stream, &frames);
-    lead->early = early;
     status = begin_group(self, lead, &frames);
     range_push("filter", self->submitted);
     if (!status)
-        status = dispatch_frames(self, lead, &frames, work->fields);
+        status = dispatch_frames(self, lead, &frames, work->fields, dependent);
     range_pop();
     if (!status)
         status = lead->downloads ? transfer_download(self, lead, work, &frames)

@@ -42,9 +42,8 @@ enum { LANE_DOWNLOAD = WORK_STREAMS, LANES, LANE_NONE = -1 };
 struct cuda_slot {
     cudaStream_t work_stream; // of its group, if it leads one: the executor's, or the caller's
     unsigned long long work_stream_id; // unlike a handle it is never used again
-    bool early; // its kernel is to begin before the one before it on its stream has ended
-    cudaEvent_t source_ready; // on the stream that delivers device sources
-    cudaEvent_t began;        // sources on the device are there
+    cudaEvent_t source_ready;          // on the stream that delivers device sources
+    cudaEvent_t began;                 // sources on the device are there
     cudaEvent_t uploaded, computed;
     cudaEvent_t done;
     cudaEvent_t made; // `done` without a time, which costs the host a microsecond less

@@ -147,7 +147,7 @@ enum status graph_launch(struct graph *graph, struct cuda_backend *backend,
         refuse(form);
     if (seen && form->runs && !form->refused)
         return CUDA_CHECK(backend, cudaGraphLaunch(form->runs, recording->stream));
-    return CUDA_CHECK(backend, recording_launch(recording, false));
+    return CUDA_CHECK(backend, recording_launch(recording));
 }
 
 void graph_finish(struct graph *graph)

@@ -1,6 +1,6 @@
 // Convolutions of small kernels by products of bytes, every weight by itself. Tensor cores multiply
 // bytes and add up in 32 bits: see kernels/stencil/window.cuh. Weights are up to three bytes.
-#define KERNELS_BEGIN_EARLY
+#define DEPENDENT_LAUNCHES
 #include <assert.h>
 #include <stdlib.h>
 

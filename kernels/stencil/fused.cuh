@@ -18,10 +18,6 @@
 // both factors are: the order here is the one in which samples come from memory.
 #pragma once
 
-#ifndef KERNELS_BEGIN_EARLY
-#error kernels on tiles begin early: see kernels/device.cuh
-#endif
-
 #include "kernels/shared_memory.h"
 #include "kernels/stencil/fused.h"
 
@@ -404,8 +400,8 @@ template <typename S> static __device__ inline struct corner samples_of(struct c
     return {results.x - S::LEFT, results.y - S::above};
 }
 
-// All tiles of a block, once the kernel before has ended. `make` makes the band of a warp from the samples at hand; `memory` is
-// S::shared_bytes. Where a tile follows its left neighbour, `make` is told, and may not read the first
+// All tiles of a block, once the previous kernel has ended. `make` makes the band of a warp from the
+// samples at hand; `memory` is S::shared_bytes. Where a tile follows its left neighbour, `make` is told, and may not read the first
 // KNOWN of its columns, which are stale; 0: none follows.
 template <typename S, int KNOWN = 0, typename Make>
 static __device__ inline void make_tiles(const struct fused *f, uint8_t *memory, const Make &make)
@@ -415,7 +411,7 @@ static __device__ inline void make_tiles(const struct fused *f, uint8_t *memory,
     struct walk walk = walk_of_block<KNOWN>(f);
     struct corner results = results_of<S>(f, walk.tile);
     bool follows = false;
-    await_last_kernel();
+    await_previous_kernel();
     fetch<S, KNOWN>(f, samples, samples_of<S>(results), follows);
     copies_commit();
 #pragma unroll 1
@@ -480,7 +476,7 @@ static cudaError_t launch_tiles(Kernel kernel, const struct fused *f, cudaStream
     int room = processors * S::BLOCKS / f->sink.frames,
         min_blocks = (whole.tiles + MOST - 1) / MOST;
     int blocks = room < min_blocks ? min_blocks : room < whole.tiles ? room : whole.tiles;
-    kernel_launch_early(kernel, dim3((unsigned)blocks, 1, (unsigned)f->sink.frames),
-                        dim3(WARP, S::warps), S::shared_bytes, stream, whole);
+    kernel_launch_dependent(kernel, dim3((unsigned)blocks, 1, (unsigned)f->sink.frames),
+                            dim3(WARP, S::warps), S::shared_bytes, stream, whole);
     return cudaGetLastError();
 }

@@ -1,6 +1,6 @@
 // A gradient of 8-bit samples alone, in packed halves: see separable_mma_f16.cu for why that is
 // exact.
-#define KERNELS_BEGIN_EARLY
+#define DEPENDENT_LAUNCHES
 #include "kernels/stencil/fused_gradient.cuh"
 
 enum { HALF_BAND = BAND / 2, OWN = 8 }; // rows and columns of a thread

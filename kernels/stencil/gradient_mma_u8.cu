@@ -1,6 +1,6 @@
 // Gradients of bytes whose lengths are scaled, or roots, by products of bytes on tensor cores:
 // see kernels/stencil/window.cuh. Both derivatives are sums of the same samples.
-#define KERNELS_BEGIN_EARLY
+#define DEPENDENT_LAUNCHES
 #include <assert.h>
 
 #include "kernels/stencil/gradient.cuh"

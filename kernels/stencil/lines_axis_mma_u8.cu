@@ -5,7 +5,6 @@
 //   results (16 x 8) = band (16 x K) samples (K x 8),      K = 15 + the length of the line, and more
 //
 // for 16 results along the axis and eight lines across it. The band is the left factor both ways.
-#define KERNELS_BEGIN_EARLY
 #include <assert.h>
 
 #include "kernels/stencil/convolve.cuh"

@@ -8,7 +8,7 @@
 //
 // Each part is a product of its own, modulo 2^32: the whole fits that. Both pairs of lines add to the
 // same sums along the rows.
-#define KERNELS_BEGIN_EARLY
+#define DEPENDENT_LAUNCHES
 #include <assert.h>
 
 #include "kernels/stencil/convolve.cuh"

@@ -6,7 +6,7 @@
 // others). So bytes and sums of a few bytes are halves as they stand, sums of them are integer sums
 // while they stay below 2^11, and a tensor core's products with taps of at most 11 significant bits
 // add up exactly in single precision while the sum stays below 2^24 units.
-#define KERNELS_BEGIN_EARLY
+#define DEPENDENT_LAUNCHES
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

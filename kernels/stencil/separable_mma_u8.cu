@@ -9,7 +9,7 @@
 //
 // of which each part is a product of its own. It needs 32 bits without a sign. Outer taps below 256 have
 // no high byte, so that a wide Gaussian's high bytes need fewer products: S::HIGH.
-#define KERNELS_BEGIN_EARLY
+#define DEPENDENT_LAUNCHES
 #include <assert.h>
 #include <stdlib.h>
 
