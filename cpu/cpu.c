@@ -1,9 +1,10 @@
 // The CPU backend: worker threads that make passes by bands of rows.
 //
-// Each executor has its own workers. The waiting thread is one, too: always where there is one slot,
-// else as long as frames are small, for to wake another and to be woken takes longer than filtering
-// one. A frame is a sequence of phases (each pass, or those of an operation on the full frame,
-// for each field); a phase is done when all its bands are, and the next begins. Workers take the
+// Each executor has its own threads. The thread that waits filters as well: always where there is one
+// slot, else as long as frames are small, for to wake another one and to be woken takes longer than to
+// filter such a frame. No more filter at once than there are workspaces, one for each of the backend's
+// threads. A frame is a sequence of phases (each pass, or those of an operation on the full frame, for
+// each field); a phase is done when all its bands are, and the next begins. Whoever filters takes the
 // oldest frame with a band left, so that frames finish in the order they came.
 #define _GNU_SOURCE
 #include "plan/backend.h"
@@ -49,6 +50,7 @@ struct cpu_slot {
     long long ticket;               // the order of submission
     // ---- guarded by lock ----
     bool running;
+    bool offered;   // others were woken for it, or are to be when there is a workspace
     int phase;      // the one whose bands are being made
     int next_band;  // of it
     int bands_left; // of it, not yet finished
@@ -62,20 +64,27 @@ struct phase {
     int passes;
 };
 
+// What a thread filters in.
+struct workspace {
+    struct row_pipeline **pipeline; // one per pass
+    bool taken;                     // guarded by lock
+};
+
 struct worker {
     struct cpu_executor *executor;
     pthread_t thread;
-    bool started;                   // else the waiting thread's
-    struct row_pipeline **pipeline; // one per pass
+    bool started;
+    int number; // of the workspace that it takes if nobody has that
 };
 
 struct cpu_executor {
     struct executor base;
     const struct plan *plan;
     const struct cpu_backend *backend;
-    int slots, bands;
-    int workers; // the last one is the waiting thread
+    int slots, bands, workspaces;
+    int workers; // threads that do nothing else
     struct cpu_slot *slot;
+    struct workspace *workspace;
     struct worker *worker;
     ptrdiff_t *buffer_stride;
     struct phase *phase; // of a frame, or of one of its fields
@@ -85,7 +94,6 @@ struct cpu_executor {
     // ---- guarded by lock ----
     long long tickets;
     long long busy_ns; // the last frame's processor time; 0: there was none
-    bool waiter_works; // a waiting thread is at it
     bool closing;
 };
 
@@ -138,7 +146,7 @@ static void run_full_frame(const struct cpu_executor *self, const struct cpu_slo
     full_frame->run(full_frame, &work, phase.step, band, self->bands);
 }
 
-static void run_band(const struct cpu_executor *self, const struct worker *worker,
+static void run_band(const struct cpu_executor *self, const struct workspace *workspace,
                      const struct cpu_slot *slot, int number, int band)
 {
     struct image source = slot->work.source, field[MAX_PICTURES];
@@ -165,7 +173,13 @@ static void run_band(const struct cpu_executor *self, const struct worker *worke
     }
     for (int y = first; y < last; y += most)
         for (int k = 0; k < phase.passes; k++)
-            row_pipeline_run(worker->pipeline[phase.pass + k], &memory, y, min_int(y + most, last));
+            row_pipeline_run(workspace->pipeline[phase.pass + k], &memory, y,
+                             min_int(y + most, last));
+}
+
+static bool is_untaken_locked(const struct cpu_executor *self, const struct cpu_slot *slot)
+{
+    return slot->running && slot->next_band < self->bands;
 }
 
 // The oldest frame with a band that nobody has taken.
@@ -174,20 +188,31 @@ static struct cpu_slot *find_work_locked(struct cpu_executor *self)
     struct cpu_slot *oldest = NULL;
     for (int k = 0; k < self->slots; k++) {
         struct cpu_slot *slot = &self->slot[k];
-        if (slot->running && slot->next_band < self->bands &&
-            (!oldest || slot->ticket < oldest->ticket))
+        if (is_untaken_locked(self, slot) && (!oldest || slot->ticket < oldest->ticket))
             oldest = slot;
     }
     return oldest;
 }
 
-// Frames that nobody has begun, or whose next phase nobody has.
-static int frames_untaken_locked(const struct cpu_executor *self)
+// The workspace of this number, or another that nobody has; NULL: all are taken.
+static struct workspace *find_workspace_locked(struct cpu_executor *self, int number)
 {
-    int count = 0;
-    for (int k = 0; k < self->slots; k++)
-        count += self->slot[k].running && self->slot[k].next_band < self->bands;
-    return count;
+    for (int k = 0; k < self->workspaces; k++) {
+        struct workspace *workspace = &self->workspace[(number + k) % self->workspaces];
+        if (!workspace->taken)
+            return workspace;
+    }
+    return NULL;
+}
+
+// ---- who filters ----
+
+static void wake_workers_locked(struct cpu_executor *self)
+{
+    if (self->bands == 1)
+        pthread_cond_signal(&self->work_there);
+    else
+        pthread_cond_broadcast(&self->work_there);
 }
 
 // Frames of an executor take about the same time.
@@ -196,16 +221,34 @@ static bool has_small_frames_locked(const struct cpu_executor *self)
     return self->busy_ns && self->busy_ns < SHARED_FROM_NS;
 }
 
-// What the waiting thread does in less than others need to be woken is left to it.
-static void offer_work_locked(struct cpu_executor *self)
+static int frames_untaken_locked(const struct cpu_executor *self)
 {
-    if (has_small_frames_locked(self) &&
-        self->busy_ns * frames_untaken_locked(self) < SHARED_FROM_NS)
-        return;
-    if (self->bands == 1)
-        pthread_cond_signal(&self->work_there);
-    else
-        pthread_cond_broadcast(&self->work_there);
+    int count = 0;
+    for (int k = 0; k < self->slots; k++)
+        count += is_untaken_locked(self, &self->slot[k]);
+    return count;
+}
+
+// A frame for workers, unless the thread that waits does all there is in less than they need to be
+// woken.
+static void offer_locked(struct cpu_executor *self, struct cpu_slot *slot)
+{
+    slot->offered = !has_small_frames_locked(self) ||
+                    self->busy_ns * frames_untaken_locked(self) >= SHARED_FROM_NS;
+    if (slot->offered)
+        wake_workers_locked(self);
+}
+
+// All frames that were kept for the thread that waits, which cannot take them.
+static void offer_rest_locked(struct cpu_executor *self)
+{
+    for (int k = 0; k < self->slots; k++) {
+        struct cpu_slot *slot = &self->slot[k];
+        if (is_untaken_locked(self, slot) && !slot->offered) {
+            slot->offered = true;
+            wake_workers_locked(self);
+        }
+    }
 }
 
 static void finish_band_locked(struct cpu_executor *self, struct cpu_slot *slot)
@@ -215,32 +258,37 @@ static void finish_band_locked(struct cpu_executor *self, struct cpu_slot *slot)
     if (++slot->phase < phases(self, slot)) {
         slot->next_band = 0;
         slot->bands_left = self->bands;
-        offer_work_locked(self);
-        if (self->slots == 1)
-            pthread_cond_broadcast(&self->frame_done);
+        if (self->bands > 1) // else whoever has finished this one goes on
+            offer_locked(self, slot);
     } else {
         slot->running = false;
         slot->span.end_ns = host_now_ns();
         self->busy_ns = slot->span.busy_ns;
-        pthread_cond_broadcast(&self->frame_done);
+        if (!has_small_frames_locked(self))
+            offer_rest_locked(self);
     }
+    pthread_cond_broadcast(&self->frame_done);
 }
 
-// Make a band that nobody has taken, without the lock meanwhile; false: there is none.
-static bool work_locked(struct cpu_executor *self, const struct worker *worker)
+// Make a band that nobody has taken, without the lock meanwhile; false: there is none, or no
+// workspace.
+static bool work_locked(struct cpu_executor *self, int number)
 {
     struct cpu_slot *slot = find_work_locked(self);
-    if (!slot)
+    struct workspace *workspace = slot ? find_workspace_locked(self, number) : NULL;
+    if (!workspace)
         return false;
     int band = slot->next_band++, phase = slot->phase;
     if (!slot->span.begin_ns)
         slot->span.begin_ns = host_now_ns();
+    workspace->taken = true;
     pthread_mutex_unlock(&self->lock);
     // Processor time: the cores are shared with codecs, and waiting for one is not work.
     long long start = host_thread_ns();
-    run_band(self, worker, slot, phase, band);
+    run_band(self, workspace, slot, phase, band);
     long long busy = host_thread_ns() - start;
     pthread_mutex_lock(&self->lock);
+    workspace->taken = false;
     slot->span.busy_ns += busy;
     finish_band_locked(self, slot);
     return true;
@@ -252,10 +300,21 @@ static void *worker_run(void *argument)
     struct cpu_executor *self = worker->executor;
     pthread_mutex_lock(&self->lock);
     while (!self->closing)
-        if (!work_locked(self, worker))
+        if (!work_locked(self, worker->number))
             pthread_cond_wait(&self->work_there, &self->lock);
     pthread_mutex_unlock(&self->lock);
     return NULL;
+}
+
+// The thread that waits works no more. Workers that were woken while it had the last workspace sleep
+// again.
+static void leave_work_locked(struct cpu_executor *self)
+{
+    for (int k = 0; k < self->slots; k++)
+        if (is_untaken_locked(self, &self->slot[k]) && self->slot[k].offered) {
+            wake_workers_locked(self);
+            return;
+        }
 }
 
 // Take the pictures of a frame. The gaps of their rows are written before the workers begin.
@@ -285,20 +344,9 @@ static enum status submit_async(struct executor *executor, int number, const str
     slot->bands_left = self->bands;
     slot->span = (struct work_span){0};
     slot->running = phases(self, slot) > 0;
-    offer_work_locked(self);
+    offer_locked(self, slot);
     pthread_mutex_unlock(&self->lock);
     return STATUS_OK;
-}
-
-// Make a band as the waiting thread; false: that is others' work, or there is none.
-static bool wait_by_work_locked(struct cpu_executor *self)
-{
-    if (self->waiter_works || (self->slots > 1 && !has_small_frames_locked(self)))
-        return false;
-    self->waiter_works = true;
-    bool worked = work_locked(self, &self->worker[self->workers - 1]);
-    self->waiter_works = false;
-    return worked;
 }
 
 static enum status wait(struct executor *executor, int number, struct work_times *times)
@@ -306,12 +354,18 @@ static enum status wait(struct executor *executor, int number, struct work_times
     struct cpu_executor *self = (struct cpu_executor *)executor;
     struct cpu_slot *slot = &self->slot[number];
     pthread_mutex_lock(&self->lock);
-    while (slot->running)
-        if (!wait_by_work_locked(self)) {
-            if (find_work_locked(self)) // which was not offered when frames seemed to be small
-                pthread_cond_broadcast(&self->work_there);
+    while (slot->running) {
+        bool worked = false;
+        while (slot->running && (self->slots == 1 || has_small_frames_locked(self)) &&
+               work_locked(self, self->workspaces - 1))
+            worked = true;
+        if (worked)
+            leave_work_locked(self);
+        if (slot->running) {
+            offer_rest_locked(self);
             pthread_cond_wait(&self->frame_done, &self->lock);
         }
+    }
     if (times)
         *times = (struct work_times){.compute = slot->span};
     pthread_mutex_unlock(&self->lock);
@@ -348,13 +402,17 @@ static void destroy(struct executor **executor)
         struct worker *worker = &self->worker[k];
         if (worker->started)
             pthread_join(worker->thread, NULL);
-        for (int p = 0; worker->pipeline && p < self->plan->passes; p++)
-            row_pipeline_destroy(&worker->pipeline[p]);
-        free(worker->pipeline);
+    }
+    for (int k = 0; self->workspace && k < self->workspaces; k++) {
+        struct workspace *workspace = &self->workspace[k];
+        for (int p = 0; workspace->pipeline && p < self->plan->passes; p++)
+            row_pipeline_destroy(&workspace->pipeline[p]);
+        free(workspace->pipeline);
     }
     for (int k = 0; self->slot && k < self->slots; k++)
         finish_slot(self->plan, &self->slot[k]);
     free(self->worker);
+    free(self->workspace);
     free(self->slot);
     free(self->phase);
     free(self->buffer_stride);
@@ -464,31 +522,29 @@ static enum status list_phases(struct cpu_executor *self)
     return STATUS_OK;
 }
 
-// Make the row pipelines of a worker, and what they work in.
-static enum status init_worker(struct cpu_executor *self, struct worker *worker, int width)
+// Make row pipelines, and what they work in.
+static enum status init_workspace(struct cpu_executor *self, struct workspace *workspace, int width)
 {
-    worker->executor = self;
-    worker->pipeline = calloc((size_t)self->plan->passes + 1, sizeof(struct row_pipeline *));
-    if (!worker->pipeline)
+    workspace->pipeline = calloc((size_t)self->plan->passes + 1, sizeof(struct row_pipeline *));
+    if (!workspace->pipeline)
         return STATUS_MEMORY;
     for (int p = 0; p < self->plan->passes; p++) {
         if (self->plan->pass[p].full_frame)
             continue;
         enum status status = row_pipeline_create(self->plan, &self->plan->pass[p], width,
-                                                 self->backend->rows, &worker->pipeline[p]);
+                                                 self->backend->rows, &workspace->pipeline[p]);
         if (status)
             return status;
-        self->base.memory += row_pipeline_bytes(worker->pipeline[p]);
+        self->base.memory += row_pipeline_bytes(workspace->pipeline[p]);
     }
     return STATUS_OK;
 }
 
-static enum status start_worker(struct cpu_executor *self, struct worker *worker, int width)
+static enum status start_worker(struct cpu_executor *self, int number)
 {
-    enum status status = init_worker(self, worker, width);
-    bool is_waiter = worker == &self->worker[self->workers - 1];
-    if (status || is_waiter)
-        return status;
+    struct worker *worker = &self->worker[number];
+    worker->executor = self;
+    worker->number = number;
     if (pthread_create(&worker->thread, NULL, worker_run, worker)) {
         log_print(self->backend->log, LOG_ERROR, "a CPU worker thread could not be started");
         return STATUS_FAILED;
@@ -516,16 +572,18 @@ static enum status create_empty(const struct cpu_backend *cpu, const struct plan
     self->plan = plan;
     self->backend = cpu;
     self->slots = slots;
-    self->workers = cpu->threads + (slots > 1);
+    self->workspaces = cpu->threads;
+    self->workers = cpu->threads - (slots == 1); // the thread that waits is one
     self->bands = frames_in_flight && slots >= cpu->threads ? 1 : cpu->threads;
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->work_there, NULL);
     pthread_cond_init(&self->frame_done, NULL);
     *executor = &self->base;
     self->slot = calloc((size_t)slots, sizeof *self->slot);
-    self->worker = calloc((size_t)self->workers, sizeof *self->worker);
+    self->workspace = calloc((size_t)self->workspaces, sizeof *self->workspace);
+    self->worker = calloc((size_t)self->workers + 1, sizeof *self->worker);
     self->buffer_stride = calloc((size_t)plan->buffers + 1, sizeof *self->buffer_stride);
-    if (self->slot && self->worker && self->buffer_stride)
+    if (self->slot && self->workspace && self->worker && self->buffer_stride)
         return STATUS_OK;
     destroy(executor);
     return STATUS_MEMORY;
@@ -545,16 +603,18 @@ static enum status executor_create(struct backend *backend, const struct plan *p
         status = init_slot(self, &self->slot[k], width, height);
     if (!status)
         status = list_phases(self);
+    for (int k = 0; k < self->workspaces && !status; k++)
+        status = init_workspace(self, &self->workspace[k], width);
     for (int k = 0; k < self->workers && !status; k++)
-        status = start_worker(self, &self->worker[k], width);
+        status = start_worker(self, k);
     if (status)
         destroy(executor);
     return status;
 }
 
-// Bytes of a worker's row pipelines. None is made: they write to their rows, which a worker of the
-// run that is to be refused may have more of than there is memory.
-static enum status measure_worker(const struct cpu_executor *self, int width, size_t *bytes)
+// Bytes of a workspace's row pipelines. None is made: they write to their rows, of which a run that is
+// to be refused may have more than there is memory.
+static enum status measure_workspace(const struct cpu_executor *self, int width, size_t *bytes)
 {
     enum status status = STATUS_OK;
     *bytes = 0;
@@ -568,7 +628,7 @@ static enum status measure_worker(const struct cpu_executor *self, int width, si
     return status;
 }
 
-// All slots take as much as one, and all workers. The system hands a slot's memory out only when it
+// All slots take as much as one, and all workspaces. The system hands a slot's memory out only when it
 // is written to.
 static enum status executor_measure(struct backend *backend, const struct plan *plan, int width,
                                     int height, int slots, bool frames_in_flight,
@@ -581,11 +641,11 @@ static enum status executor_measure(struct backend *backend, const struct plan *
     if (status)
         return status;
     struct cpu_executor *self = (struct cpu_executor *)executor;
-    size_t worker_bytes = 0;
+    size_t workspace_bytes = 0;
     status = init_slot(self, &self->slot[0], width, height);
     if (!status)
-        status = measure_worker(self, width, &worker_bytes);
-    need->host = executor->memory * (size_t)slots + worker_bytes * (size_t)self->workers;
+        status = measure_workspace(self, width, &workspace_bytes);
+    need->host = executor->memory * (size_t)slots + workspace_bytes * (size_t)self->workspaces;
     destroy(&executor);
     return status;
 }

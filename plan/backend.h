@@ -70,8 +70,8 @@ struct work_times {
 
 struct executor {
     // Begin the work and return without waiting for it; the scalar reference does it before it
-    // returns, and the CPU with one slot leaves much of it to wait(). Its memory must stay until
-    // wait() has returned. `slot` counts from 0 and must be idle: never used, waited for, or handed
+    // returns, and the CPU leaves much of it to wait(), with one slot or where frames are small. Its
+    // memory must stay until wait() has returned. `slot` counts from 0 and must be idle: never used, waited for, or handed
     // over. One thread at a time.
     enum status (*submit_async)(struct executor *executor, int slot, const struct work *work);
 
@@ -220,7 +220,8 @@ static inline void backend_destroy(struct backend **backend)
 // scalar: work is done within submit_async, on the calling thread.
 enum status backend_scalar_create(const struct log *log, struct backend **backend);
 
-// cpu: `threads` workers, 0 for one per core that this process may use.
+// cpu: `threads` filter at once, 0 for one per core that this process may use; those that wait() are
+// among them.
 enum status backend_cpu_create(int threads, const struct log *log, struct backend **backend);
 
 // cuda: GPU number `device`. STATUS_DEVICE with *backend NULL, and nothing logged, when there is no

@@ -6,6 +6,10 @@
 
 #include "plan/backend.h"
 
+#ifndef CUDA_ARCHS
+#define CUDA_ARCHS "" // of the build, as "75 80 90 100"
+#endif
+
 static const struct log silent = {0};
 static struct backend *gpu; // for memory of the device; NULL: there is none
 
@@ -476,12 +480,17 @@ int __wrap_cudaLaunchKernelExC(const void *config, const void *kernel, void **ar
     return __real_cudaLaunchKernelExC(config, kernel, argument);
 }
 
-// Programmatic dependent launches are of compute capability 9.0 and later, and of builds for that.
+// Programmatic dependent launches are of compute capability 9.0 and later, and of builds for some
+// such GPU.
 static bool has_dependent_launches(const struct sluice_filter *filter)
 {
     const char *capability = strstr(sluice_filter_backend(filter), "capability ");
+    bool built = false;
+    char archs[] = CUDA_ARCHS;
+    for (char *one = strtok(archs, " "); one; one = strtok(NULL, " "))
+        built |= atoi(one) >= 90;
     assert_non_null(capability);
-    return atof(capability + strlen("capability ")) >= 9;
+    return built && atof(capability + strlen("capability ")) >= 9;
 }
 
 // Frames of one call are one launch, wherever the calls before it have left the filter's ring of
