@@ -199,13 +199,19 @@ class Filter:
         with self._submitting, self._receiving:
             self._none_under_way("map")
         try:
-            for frame in frames:
-                while not self._has_begun(frame, stream):
-                    yield self.receive().frame
-            while self.under_way:
-                yield self.receive().frame
+            yield from self._results(frames, stream)
         finally:
             self._drain()
+
+    # Loops are in functions of their own: an exception of a signal's handler at the end of a `while` goes past the
+    # `with` and the `try` around it in CPython 3.13, not past those around a call.
+
+    def _results(self, frames: Iterable[Any], stream: Any) -> Iterator[Any]:
+        for frame in frames:
+            while not self._has_begun(frame, stream):
+                yield self.receive().frame
+        while self.under_way:
+            yield self.receive().frame
 
     def batch(self, frames: Any, out: Any = None, *, stream: Any = None) -> Any:
         """Filter a list of frames, or an array with an axis of frames in front, with less overhead for each.
@@ -275,11 +281,12 @@ class Filter:
     def _drain(self) -> None:
         """Receive what is under way, of which nobody wants to hear any more."""
         with self._receiving:
-            while self.under_way:
-                try:
-                    self.receive()
-                except Error:
-                    continue  # it is under way no more
+            self._receive_all()
+
+    def _receive_all(self) -> None:
+        while self.under_way:
+            with suppress(Error):  # it is under way no more
+                self.receive()
 
     def _targets(self, frames: Any, out: Any) -> Tuple[Any, Iterable[Any]]:
         """For a batch: an array for all results, or None, and where each goes."""
