@@ -36,7 +36,10 @@
 // is not being captured, and stays until the frames on it have been received. In between the filter
 // works on streams of its own, where frames overlap. Where the caller goes from stream to stream, or
 // sluice_filter_run() and sluice_filter_run_many() have no more than one launch takes, and source
-// and result are in device memory, it works on the caller's, which is cheaper for small frames.
+// and result are in device memory, it works on the caller's, which is cheaper for small frames. From
+// compute capability 9.0 on such work may begin while the kernel before it on the stream ends, and
+// waits for that one alone: what a kernel of the caller's did not wait for, which was itself launched
+// by programmatic dependent launch, has to be over.
 // Chains that analyse (`stats`, `match`, `wavelet`) let receive wait for the numbers; sources in
 // host memory let it wait until they have been read.
 //
