@@ -64,7 +64,7 @@ struct phase {
     int passes;
 };
 
-// What a thread filters in.
+// A workspace is what one thread at a time filters in.
 struct workspace {
     struct row_pipeline **pipeline; // one per pass
     bool taken;                     // guarded by lock
@@ -74,7 +74,6 @@ struct worker {
     struct cpu_executor *executor;
     pthread_t thread;
     bool started;
-    int number; // of the workspace that it takes if nobody has that
 };
 
 struct cpu_executor {
@@ -298,9 +297,10 @@ static void *worker_run(void *argument)
 {
     struct worker *worker = argument;
     struct cpu_executor *self = worker->executor;
+    int number = (int)(worker - self->worker); // its workspace's, if nobody has that
     pthread_mutex_lock(&self->lock);
     while (!self->closing)
-        if (!work_locked(self, worker->number))
+        if (!work_locked(self, number))
             pthread_cond_wait(&self->work_there, &self->lock);
     pthread_mutex_unlock(&self->lock);
     return NULL;
@@ -544,7 +544,6 @@ static enum status start_worker(struct cpu_executor *self, int number)
 {
     struct worker *worker = &self->worker[number];
     worker->executor = self;
-    worker->number = number;
     if (pthread_create(&worker->thread, NULL, worker_run, worker)) {
         log_print(self->backend->log, LOG_ERROR, "a CPU worker thread could not be started");
         return STATUS_FAILED;

@@ -71,8 +71,8 @@ struct work_times {
 struct executor {
     // Begin the work and return without waiting for it; the scalar reference does it before it
     // returns, and the CPU leaves much of it to wait(), with one slot or where frames are small. Its
-    // memory must stay until wait() has returned. `slot` counts from 0 and must be idle: never used, waited for, or handed
-    // over. One thread at a time.
+    // memory must stay until wait() has returned. `slot` counts from 0 and must be idle: never used,
+    // waited for, or handed over. One thread at a time.
     enum status (*submit_async)(struct executor *executor, int slot, const struct work *work);
 
     // Wait until the slot's frame is done, and say how it went. *times (optional) is set on

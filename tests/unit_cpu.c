@@ -51,7 +51,7 @@ static void filter_one(struct run *run, int slot)
     assert_int_equal(run->executor->wait(run->executor, slot, NULL), STATUS_OK);
 }
 
-// What each slot's frame becomes is known from when it was alone.
+// Each slot's frame is filtered alone first: that is what it has to become.
 static void run_init(struct run *run, const char *chain, int side, int threads, int slots,
                      bool in_flight)
 {
@@ -98,7 +98,7 @@ static void submit_all(struct run *run)
 
 struct waiter {
     struct run *run;
-    int first, step; // of the slots, the last one first
+    int first, step; // slots first, first - step, ... are waited for
     int failed;
 };
 

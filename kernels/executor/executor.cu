@@ -273,7 +273,7 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
 {
     struct cuda_slot *lead = &self->slot[leader];
     struct device_frames frames;
-    // A call behind another on one stream finds the GPU still at that one's kernel, where it is fast.
+    // Calls that follow each other fast on one stream find the GPU still at the previous one's kernel.
     bool dependent = alone && work->source_stream_serves && self->backend->dependent_launches &&
                      (cudaStream_t)work->source_stream == self->last_stream;
     cudaStream_t stream = choose_stream(self, work, alone);

@@ -401,8 +401,8 @@ template <typename S> static __device__ inline struct corner samples_of(struct c
 }
 
 // All tiles of a block, once the previous kernel has ended. `make` makes the band of a warp from the
-// samples at hand; `memory` is S::shared_bytes. Where a tile follows its left neighbour, `make` is told, and may not read the first
-// KNOWN of its columns, which are stale; 0: none follows.
+// samples at hand; `memory` is S::shared_bytes. Where a tile follows its left neighbour, `make` is
+// told, and may not read the first KNOWN of its columns, which are stale; 0: none follows.
 template <typename S, int KNOWN = 0, typename Make>
 static __device__ inline void make_tiles(const struct fused *f, uint8_t *memory, const Make &make)
 {
