@@ -1,10 +1,10 @@
 // A filter from the inside.
 //
-//   filter.c     made, asked, freed           frames.c    submitted and received
-//   binding.c    a chain, ready to filter     check.c     what frames are refused for
-//   change.c     another chain                planes.c    planes that no backend makes; copies
-//   analysis.c   what stages found            pictures.c  pictures that stages look for
-//   pixfmt.c     formats by name
+//   filter.c     made, asked, freed          frames.c     submitted and received
+//   binding.c    a chain, ready to filter    check.c      what frames are refused for
+//   change.c     another chain               planes.c     planes that no backend makes; copies
+//   analysis.c   what stages found           pictures.c   pictures that stages look for
+//   pixfmt.c     formats by name             objects.c    frames that are objects of Python
 //
 // Two threads use a filter: one submits and changes, one receives. A member belongs to the one that
 // is named; what both may see says so.

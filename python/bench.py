@@ -99,6 +99,19 @@ def on_gpu(frame, border):
 # ---- comparison, clock ----
 
 
+SECONDS = 0.02  # of a contestant's turn in a round
+
+
+def calls_of(seconds_of, most):
+    """How many calls a turn has, by the seconds of one among so many: the first ones make ready what the others use,
+    and of a few the waiting for the last one is a large part."""
+    seconds_of(2)
+    count = 2
+    while count < most and count * seconds_of(count) < SECONDS / 4:
+        count *= 2
+    return max(1, min(most, int(SECONDS / seconds_of(count))))
+
+
 def clock(function, calls, finish, now=time.perf_counter):
     """Seconds of a call: the mean, and the fastest; both are the mean where calls do not wait, or come together."""
     finish()
@@ -151,7 +164,7 @@ def compare(where, contestants, frames, border, rounds, finish):
 
 def measure(calls, shape, rounds, finish):
     results = {name: peers.to_numpy(call()).reshape(shape).astype(int) for name, call in calls.items()}
-    counts = {name: max(1, min(200, int(0.02 / clock(call, 2, finish)[0]))) for name, call in calls.items()}
+    counts = {name: calls_of(lambda count: clock(call, count, finish)[0], 200) for name, call in calls.items()}
     times = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():

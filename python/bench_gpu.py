@@ -27,7 +27,6 @@ DEVICE = "cuda"
 WORKING_SET = 256 << 20  # bytes of all pictures together, sources and targets
 MOST = 256  # small pictures
 STREAMS = 4
-SECONDS = 0.02  # of a round
 KINDS = ("gaussian 9x9", "gaussian 5x5", "laplacian", "laplacian above 0", "sobel", "brightness", "gray")
 
 
@@ -165,7 +164,7 @@ def entered(everyone, pictures):
 
 def measure(calls, results, pictures, rounds):
     """Thousand million pixels a second: medians, least, most; times as long as sluice, largest differences from it."""
-    counts = {name: max(2, min(5000, int(SECONDS / clock(call, pictures, 4)))) for name, call in calls.items()}
+    counts = {name: bench.calls_of(lambda count: clock(call, pictures, count), 5000) for name, call in calls.items()}
     times = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "sluice/python.h"
 #include "tests/fragile_gpu.h"
 
 // ---- the order of frames ----
@@ -209,6 +210,155 @@ static void a_call_for_many_frames_ends_with_the_first_that_is_refused(void **st
         assert_int_equal(sluice_filter_run_many(flow.filter, in, out, count, NULL), 0);
     }
     flow_finish(&flow);
+}
+
+// ---- objects of Python ----
+
+// A stand-in for one, which begins with what DLPack's exchange API tells of it (struct DLTensor).
+struct object {
+    void *data;
+    int32_t device_type, device, dimensions;
+    uint8_t type, bits;
+    uint16_t lanes;
+    const int64_t *shape, *stride;
+    uint64_t offset;
+    int64_t extent[2 * SLUICE_DIMENSIONS]; // shape, strides
+    bool tells;
+};
+
+static int lock_given, lock_taken;
+
+static int tell_tensor(void *object, void *tensor)
+{
+    memcpy(tensor, object, offsetof(struct object, extent));
+    return ((struct object *)object)->tells ? 0 : -1;
+}
+
+static int refuse_stream(int device_type, int32_t device, void **stream)
+{
+    (void)device_type, (void)device, (void)stream;
+    fail_msg("host memory is asked for its stream");
+    return -1;
+}
+
+static void *give_lock(void)
+{
+    lock_given++;
+    return &lock_given;
+}
+
+static void take_lock(void *thread)
+{
+    assert_ptr_equal(thread, &lock_given);
+    assert_int_equal(lock_given, ++lock_taken);
+}
+
+// Frames of gray bytes, one behind the other.
+static void lay_object(struct object *object, uint8_t *data, int frames, int rows, int columns)
+{
+    *object = (struct object){.data = data - 3,
+                              .offset = 3,
+                              .device_type = 1,
+                              .dimensions = 3,
+                              .type = 1,
+                              .bits = 8,
+                              .lanes = 1,
+                              .shape = object->extent,
+                              .stride = object->extent + SLUICE_DIMENSIONS,
+                              .tells = true};
+    const int64_t extent[] = {frames, rows, columns, 0, (int64_t)rows * columns, columns, 1};
+    memcpy(object->extent, extent, sizeof extent);
+}
+
+static struct sluice_objects objects_like(const struct object *in, const struct object *out)
+{
+    const struct object *const object[] = {in, out};
+    struct sluice_objects objects = {.size = sizeof objects,
+                                     .tensor = tell_tensor,
+                                     .stream = refuse_stream,
+                                     .release = give_lock,
+                                     .acquire = take_lock,
+                                     .count = (int)in->shape[0]};
+    for (int side = 0; side < 2; side++) {
+        struct sluice_layout *layout = &objects.layout[side];
+        *layout = (struct sluice_layout){
+            .device_type = 1, .dimensions = 3, .type = 1, .bits = 8, .lanes = 1};
+        memcpy(layout->shape, object[side]->shape, 3 * sizeof *layout->shape);
+        memcpy(layout->stride, object[side]->stride, 3 * sizeof *layout->stride);
+        objects.frame[side] = (struct sluice_frame){.size = sizeof objects.frame[side],
+                                                    .stride = {layout->stride[1]}};
+        objects.step[side] = layout->stride[0];
+    }
+    return objects;
+}
+
+static void objects_of_python_are_frames(void **state)
+{
+    enum { COUNT = 5, COLUMNS = 65, ROWS = 31, BYTES = COLUMNS * ROWS };
+    (void)state;
+    struct sluice_filter_config config = test_config("invert", &gray_format);
+    struct sluice_filter *filter = test_filter(&config);
+    uint8_t *source = malloc(COUNT * BYTES), *target = calloc(COUNT, BYTES);
+    assert_non_null(source);
+    assert_non_null(target);
+    for (int k = 0; k < COUNT * BYTES; k++)
+        source[k] = (uint8_t)(k * 7);
+    struct object in, out;
+    lay_object(&in, source, COUNT, ROWS, COLUMNS);
+    lay_object(&out, target, COUNT, ROWS, COLUMNS);
+    struct sluice_objects objects = objects_like(&in, &out);
+    lock_given = lock_taken = 0;
+    assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &out), SLUICE_STATUS_OK);
+    for (int k = 0; k < COUNT * BYTES; k++)
+        assert_int_equal(target[k], 255 - source[k]);
+    assert_int_equal(lock_taken, 1);
+
+    objects.release = NULL;
+    assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &in), SLUICE_STATUS_OK);
+    assert_memory_equal(source, target, COUNT * BYTES); // a result over its source
+    objects.release = give_lock;
+
+    memset(target, 77,
+           COUNT * BYTES); // nothing is done to what is laid out otherwise, or does not tell
+    for (int k = 0; k < 12; k++) {
+        struct object other = out;
+        other.shape = other.extent, other.stride = other.shape + SLUICE_DIMENSIONS;
+        other.tells = k != 0;
+        other.device_type += k == 1;
+        other.device += k == 2;
+        other.dimensions -= k == 3;
+        other.type += k == 4;
+        other.bits += k == 5;
+        other.lanes += k == 6;
+        other.stride = k == 7 ? NULL : other.stride;
+        if (k >= 8)
+            other
+                .extent[2 *
+                        (k -
+                         8)]++; // of frames, of columns, from frame to frame, from column to column
+        assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &other),
+                         SLUICE_STATUS_END);
+        assert_int_equal(sluice_filter_run_objects(filter, &objects, &other, &out),
+                         SLUICE_STATUS_END);
+    }
+    for (int k = 0; k < COUNT * BYTES; k++)
+        assert_int_equal(target[k], 77);
+    assert_int_equal(lock_given, 1);
+
+    objects.step[1] = BYTES - 1; // what a filter refuses is refused of objects, too
+    assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &in), SLUICE_STATUS_USAGE);
+    assert_non_null(strstr(test_sentence, "overlaps"));
+    assert_int_equal(lock_taken, 2);
+    objects.count = 0;
+    assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &out), SLUICE_STATUS_USAGE);
+    objects.count = SLUICE_OBJECT_FRAMES + 1;
+    assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &out), SLUICE_STATUS_USAGE);
+    assert_non_null(strstr(test_sentence, "65 frames"));
+    objects.count = COUNT, objects.size--;
+    assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &out), SLUICE_STATUS_USAGE);
+    sluice_filter_destroy(&filter);
+    free(source);
+    free(target);
 }
 
 // ---- sizes of structs ----
@@ -709,6 +859,7 @@ int main(void)
         cmocka_unit_test(frames_go_together),
         cmocka_unit_test(any_number_of_frames_is_run_by_one_call),
         cmocka_unit_test(a_call_for_many_frames_ends_with_the_first_that_is_refused),
+        cmocka_unit_test(objects_of_python_are_frames),
         cmocka_unit_test(callers_have_other_versions),
         cmocka_unit_test(changes_are_whole_or_refused),
         cmocka_unit_test(statistics_are_of_the_frame_received_last),

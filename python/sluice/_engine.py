@@ -145,10 +145,10 @@ class Engine:
         self.handle = self._handle.pointer
         status = self._library.sluice_filter_create(byref(config), byref(self.handle))
         self._pictures.check()
-        self._check(status)
+        self.check(status)
         self.planes = planes_of(self._library, config.input)
         output = Format()
-        self._check(self._library.sluice_filter_output(self.handle, byref(output)))
+        self.check(self._library.sluice_filter_output(self.handle, byref(output)))
         self.output = output
         self.output_planes: List[Plane] = planes_of(self._library, output)
         self._received = Frame()
@@ -169,7 +169,8 @@ class Engine:
                               matrix=key.matrix, siting=key.siting)
         return config
 
-    def _check(self, status: int) -> None:
+    def check(self, status: int) -> None:
+        """Raise what a status of the library means, unless it is success."""
         if status == AGAIN:
             raise error_of(status, "as many frames are under way as fit: receive() one first")
         self._notes.check(status, f"the filter of {self.key.pixfmt} failed")
@@ -181,7 +182,7 @@ class Engine:
         raises."""
         status = self._run(self.handle, sources.buffer_info()[0], targets.buffer_info()[0], count, stream)
         if status != OK:
-            self._check(status)
+            self.check(status)
 
     def begin(self, arrays: Any) -> List[int]:
         """Before submit(): own all that lives in the memory of the frame. What the library says will be in the list,
@@ -194,7 +195,7 @@ class Engine:
     def submit(self, source: Frame, target: Frame, stream: int) -> None:
         """Full: there is no room for it."""
         self._submit(self.handle, source, target, stream)
-        self._check(self._begun[0])
+        self.check(self._begun[0])
 
     def end(self) -> List[int]:
         """Before receive(), as begin() before submit()."""
@@ -207,7 +208,7 @@ class Engine:
         """The oldest one."""
         self._receive(self.handle, self._to)
         self._arrays.count()
-        self._check(self._ended[0])
+        self.check(self._ended[0])
         return self._received
 
     @property

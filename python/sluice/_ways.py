@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Generic, Iterable, List, Optional, Seque
 from ._engine import Engine
 from ._known import Layout, Places
 from ._library import Frame
+from ._objects import Objects, objects_of
 from ._pictures import made_by
 
 Kind = Tuple[Layout, Optional[Layout], bool]  # of the frame, of out= if given; whether frames come one at a time
@@ -33,6 +34,9 @@ class Template:
 
     def __init__(self, frame: Frame) -> None:
         self._words = words_of([frame])
+
+    def frame(self) -> Frame:
+        return Frame.from_buffer(self._words[:])
 
     def one(self, addresses: Tuple[int, ...]) -> array[int]:
         """The same as many() of one, in half the time."""
@@ -63,10 +67,23 @@ class Way:
         self.engine = engine
         self._source, self._target = Template(source), Template(target)
         self._makers = makers
+        self._objects: List[Optional[Objects]] = []  # once it was asked for
 
     def new(self) -> Any:
         """A new result."""
         return made_by(self._makers)
+
+    def objects(self, source: Any, target: Any) -> Optional[Objects]:
+        """The faster way of frames like this one, where their type has one."""
+        return self.objects_in_rows(source, target, (0, 0), 1, self.new if self._makers else None)
+
+    def objects_in_rows(self, source: Any, target: Any, steps: Tuple[int, int], count: int,
+                        new: Optional[Callable[[], Any]]) -> Optional[Objects]:
+        """The same for an array of frames of one plane at equal distances."""
+        if not self._objects:
+            frames = self._source.frame(), self._target.frame()
+            self._objects = [objects_of(self.engine, frames, steps, count, source, target, new)]
+        return self._objects[0]
 
     def frames(self, source: Places, target: Places, pts: int) -> Tuple[Frame, Frame]:
         of_source, of_target = (Frame.from_buffer(template.one(places[0]))
@@ -109,6 +126,10 @@ class Batch:
         """The arrays of now lie there."""
         (first,), _, stream = source
         self._way.run_rows(first, target[0][0], self._steps, self._count, stream)
+
+    def objects(self, source: Any, target: Any) -> Optional[Objects]:
+        """The faster way of arrays like these, where their type has one."""
+        return self._way.objects_in_rows(source, target, self._steps, self._count, self.make)
 
 
 def step_of(addresses: Sequence[int], base: int) -> Optional[int]:

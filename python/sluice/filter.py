@@ -15,6 +15,7 @@ from ._formats import canonical
 from ._known import Places, finder_of, places_of
 from ._library import (BACKENDS, DEVICE, HOST, MATRICES, RANGES, SITINGS, Frame, choice,
                        filter_library, whole_of)
+from ._objects import Objects
 from ._pictures import Arrays, Picture, caller_stream, picture_of
 from ._under_way import UnderWay
 from ._ways import NO_KIND, Batch, Kind, Way, Ways, lies_at, step_of, words_of
@@ -113,6 +114,8 @@ class Filter:
         self._engines: OrderedDict[Key, Engine] = OrderedDict()
         self._ways: Ways[Way] = Ways()
         self._batches: Ways[Batch] = Ways()
+        self._last_call: Optional[Objects] = None  # arrays like those that came last, with no stream given
+        self._last_batch: Optional[Objects] = None
         self._under_way: UnderWay[_Work] = UnderWay()
         self._newest: Optional[Engine] = self._trial(chain)
         self._received: Optional[Engine] = None
@@ -152,6 +155,9 @@ class Filter:
         """Filter one frame, into `out` if given, which may be the frame itself. Returns the result."""
         with self._submitting, self._receiving:
             self._none_under_way("call")
+            result = None if stream is not None else self._as_last(self._last_call, frame, out)
+            if result is not None:
+                return result
             kind, source, target = _kind_of(frame, out, stream, alone=True)
             way = self._ways.find(kind)
             if way is not None and source is not None:
@@ -160,6 +166,7 @@ class Filter:
                 held = _held(frame), _held(result)  # until the call is over
                 way.run(source, target or _new_at(result, source))
                 self._received = way.engine
+                self._last_call = None if stream is not None else way.objects(frame, result)
                 del held
                 return result
             work = self._prepare(frame, out, stream, 0, None, alone=True)
@@ -221,6 +228,9 @@ class Filter:
         """
         with self._submitting, self._receiving:
             self._none_under_way("batch")
+            results = None if stream is not None else self._as_last(self._last_batch, frames, out)
+            if results is not None:
+                return results
             known = self._batch_as_before(frames, out, stream)
             if known is not None:
                 return known
@@ -322,6 +332,7 @@ class Filter:
         results = out if batch.make is None else batch.make()
         batch.run(source, target or _new_at(results, source))
         self._received = batch.engine
+        self._last_batch = None if stream is not None else batch.objects(frames, results)
         return results
 
     def _list_as_before(self, frames: Any, out: Any, stream: Any) -> Any:
@@ -367,7 +378,18 @@ class Filter:
 
     # ---- from a frame to what the library takes ----
 
+    def _as_last(self, last: Optional[Objects], frame: Any, out: Any) -> Any:
+        """The result, if the frame and `out` are laid out as the last ones; else None."""
+        if last is None:
+            return None
+        result = last.filtered(frame, out)
+        if result is not None:
+            self._use(last.engine)
+            self._received = last.engine
+        return result
+
     def _forget_ways(self) -> None:
+        self._last_call = self._last_batch = None
         self._ways.forget()
         self._batches.forget()
 

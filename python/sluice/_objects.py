@@ -1,0 +1,135 @@
+"""Tensors that say in C where they lie: frames of a layout go through the library without a look at them by Python."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from ctypes import (POINTER, PYFUNCTYPE, c_int, c_int32, c_int64, c_size_t, c_ssize_t, c_uint8, c_uint16, c_uint32,
+                    c_void_p, py_object)
+from typing import Any, Callable, Dict, Optional, Tuple
+
+from ._arrays import _pointer, _Tensor
+from ._engine import Engine
+from ._library import END, OK, Frame, Sized, filter_library
+
+_DIMENSIONS, _FRAMES = 4, 64  # include/sluice/python.h
+_MAJOR = 1  # of DLPack's versions
+_NAME = b"dlpack_exchange_api"
+
+
+class _Api(ctypes.Structure):
+    """DLPackExchangeAPI (DLPack 1.3, dlpack.h)."""
+
+    _fields_ = [("major", c_uint32), ("minor", c_uint32), ("before", c_void_p), ("allocate", c_void_p),
+                ("managed_from", c_void_p), ("managed_to", c_void_p), ("tensor", c_void_p), ("stream", c_void_p)]
+
+
+class _Layout(ctypes.Structure):
+    _fields_ = [("device_type", c_int32), ("device", c_int32), ("dimensions", c_int32), ("type", c_uint8),
+                ("bits", c_uint8), ("lanes", c_uint16), ("shape", c_int64 * _DIMENSIONS),
+                ("stride", c_int64 * _DIMENSIONS)]
+
+
+class _Objects(Sized):
+    _fields_ = [("size", c_size_t), ("tensor", c_void_p), ("stream", c_void_p), ("release", c_void_p),
+                ("acquire", c_void_p), ("layout", _Layout * 2), ("frame", Frame * 2), ("step", c_ssize_t * 2),
+                ("count", c_int)]
+
+
+def _api_of(kind: type) -> Optional[_Api]:
+    """The exchange API of a type; None: it has none that is known."""
+    capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
+    if capsule is None or sys.implementation.name != "cpython":
+        return None
+    try:
+        address = _pointer(capsule, _NAME)
+    except ValueError:  # no capsule, or one of another name
+        return None
+    while address:
+        api = _Api.from_address(address)
+        if api.major == _MAJOR:
+            return api if api.tensor and api.stream else None
+        address = api.before
+    return None
+
+
+_apis: Dict[type, Optional[_Api]] = {}
+
+
+def _layout_of(api: _Api, thing: Any) -> Optional[_Layout]:
+    tensor = _Tensor()
+    try:
+        status = PYFUNCTYPE(c_int, py_object, POINTER(_Tensor))(api.tensor)(thing, ctypes.byref(tensor))
+    except Exception:  # the type's own, of an array that has no address
+        return None
+    if status or not 0 < tensor.ndim <= _DIMENSIONS or not tensor.strides:
+        return None
+    layout = _Layout(tensor.device_type, tensor.device_id, tensor.ndim, tensor.code, tensor.bits, tensor.lanes)
+    for k in range(tensor.ndim):
+        layout.shape[k], layout.stride[k] = tensor.shape[k], tensor.strides[k]
+    return layout
+
+
+def _address(name: str) -> Optional[int]:
+    return ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p).value
+
+
+def _runner() -> Any:
+    """The function of the library, called with the interpreter's lock."""
+    library = filter_library()
+    run = ctypes.PyDLL(library._name, handle=library._handle).sluice_filter_run_objects
+    run.restype, run.argtypes = c_int, [c_void_p, c_void_p, py_object, py_object]
+    return run
+
+
+class Objects:
+    """Frames in arrays of one type and layout, and results likewise, through one engine on the current stream.
+
+    new: makes a result; None: they are given.
+    """
+
+    def __init__(self, engine: Engine, kind: type, objects: _Objects, new: Optional[Callable[[], Any]]) -> None:
+        self.engine = engine
+        self._kind, self._new = kind, new
+        self._objects = objects
+        self._run = _runner()
+        self._filter, self._at = engine.handle.value, ctypes.addressof(objects)
+
+    def filtered(self, source: Any, out: Any) -> Any:
+        """The result. None: of these it cannot be had so, and nothing was done."""
+        if type(source) is not self._kind:
+            return None
+        if out is None:
+            if self._new is None:
+                return None
+            out = self._new()
+        if type(out) is not self._kind:
+            return None
+        try:
+            status = self._run(self._filter, self._at, source, out)
+        except Exception:  # the type's own, of an array that has no address
+            return None
+        if status == OK:
+            return out
+        if status != END:
+            self.engine.check(status)
+        return None
+
+
+def objects_of(engine: Engine, frames: Tuple[Frame, Frame], steps: Tuple[int, int], count: int, source: Any,
+               target: Any, new: Optional[Callable[[], Any]]) -> Optional[Objects]:
+    """Of those that are laid out as these two, which were filtered by such structs. None: their type does not tell."""
+    kind = type(source)
+    if kind not in _apis:
+        _apis[kind] = _api_of(kind)
+    api = _apis[kind]
+    if api is None or type(target) is not kind or not 0 < count <= min(_FRAMES, engine.most):
+        return None
+    layouts = [_layout_of(api, thing) for thing in (source, target)]
+    if None in layouts:
+        return None
+    objects = _Objects(tensor=api.tensor, stream=api.stream, release=_address("PyEval_SaveThread"),
+                       acquire=_address("PyEval_RestoreThread"), count=count)
+    for side in 0, 1:
+        objects.layout[side], objects.frame[side], objects.step[side] = layouts[side], frames[side], steps[side]
+    return Objects(engine, kind, objects, new)

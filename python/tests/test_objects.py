@@ -1,0 +1,264 @@
+"""Tensors that tell in C where they lie, by DLPack's exchange API: the same results and checks, without a look by
+Python. They are played by a class of the tests, and by torch where it has that API (from 2.10 on)."""
+
+import ctypes
+import sys
+import threading
+import types
+
+import numpy as np
+import pytest
+
+import sluice
+from conftest import noise
+from sluice import _known
+from sluice._arrays import _Tensor
+from sluice._objects import _Api
+from test_arrays import new_capsule
+
+CHAIN = "gaussian=2,sobel"
+Tell = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(_Tensor))
+
+
+class Tensor:
+    """A tensor of host memory. `told` counts how often C asked, `looks` how often Python did."""
+
+    told = looks = 0
+    is_cuda, device, tells = False, "cpu", True
+
+    def __init__(self, array):
+        self.array, self.dtype = array, array.dtype
+        self.extent = (ctypes.c_int64 * (2 * array.ndim))(
+            *array.shape, *(step // array.itemsize for step in array.strides))
+
+    shape = property(lambda self: self.array.shape)
+
+    def data_ptr(self):
+        Tensor.looks += 1
+        return self.array.ctypes.data
+
+    def is_contiguous(self):
+        return self.array.flags.c_contiguous
+
+    def stride(self):
+        return tuple(self.extent[self.array.ndim:])
+
+    def __len__(self):
+        return len(self.array)
+
+    def __getitem__(self, k):
+        return Tensor(self.array[k])
+
+    def __dlpack__(self, **arguments):
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+def _tell(thing, to):
+    Tensor.told += 1
+    if not thing.tells:
+        return -1
+    array, word = thing.array, ctypes.POINTER(ctypes.c_int64)
+    extent = ctypes.addressof(thing.extent)
+    to[0] = _Tensor(array.ctypes.data, 1, 0, array.ndim, array.dtype.kind == "u", 8 * array.itemsize, 1, ctypes.cast(extent, word),
+                    ctypes.cast(extent + 8 * array.ndim, word), 0)
+    return 0
+
+
+TELL = Tell(_tell)
+API = _Api(major=1, minor=3, tensor=ctypes.cast(TELL, ctypes.c_void_p), stream=1)  # which host memory has not
+LATER = _Api(major=2, before=ctypes.addressof(API))
+
+
+@pytest.fixture(params=["api", "a later one before it", "torch"])
+def tensor(request, monkeypatch):
+    """A function from NumPy's arrays to tensors that tell."""
+    if request.param == "torch":
+        torch = pytest.importorskip("torch", reason="torch is not installed")
+        if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+            pytest.skip(f"torch {torch.__version__} has no exchange API")
+        return torch.from_numpy
+    api = API if request.param == "api" else LATER
+    module = types.ModuleType("torch")
+    module.Tensor, module.uint8, module.uint16 = Tensor, np.dtype("u1"), np.dtype("u2")
+    module.version = types.SimpleNamespace(hip=None)
+    module._C = types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 0, _cuda_getDevice=lambda: 0)
+    module.empty = lambda shape, dtype, device: Tensor(np.zeros(shape, dtype))
+    monkeypatch.setitem(sys.modules, "torch", module)
+    monkeypatch.setattr(_known, "_finders", {})
+    monkeypatch.setattr(sluice._objects, "_apis", {})
+    monkeypatch.setattr(Tensor, "__dlpack_c_exchange_api__",
+                        new_capsule(ctypes.addressof(api), b"dlpack_exchange_api", None), raising=False)
+    return Tensor
+
+
+def plain(thing):
+    return thing.array if isinstance(thing, Tensor) else thing.numpy()
+
+
+def test_python_does_not_look_at_frames_that_are_laid_out_like_the_last(tensor):
+    filter, wanted = sluice.Filter(CHAIN), sluice.Filter(CHAIN)
+    for turn in range(6):
+        frame, out = noise(30, 40, seed=turn), tensor(np.zeros((30, 40), np.uint8))
+        assert filter(tensor(frame), out=out) is out and np.array_equal(plain(out), wanted(frame))
+        if turn >= 2:
+            assert Tensor.looks == looks and filter._last_call is last
+            assert tensor is not Tensor or Tensor.told == told + 2 * (turn - 1)
+        elif turn == 1:
+            looks, told, last = Tensor.looks, Tensor.told, filter._last_call
+    assert last is not None
+
+
+def test_new_results(tensor):
+    filter, wanted = sluice.Filter("gray,gaussian=2"), sluice.Filter("gray,gaussian=2")
+    for turn in range(4):
+        frame = noise(30, 40, 3, seed=turn)
+        result = filter(tensor(frame))
+        assert type(result) is type(tensor(frame)) and np.array_equal(plain(result), wanted(frame))
+    assert filter._last_call is not None
+
+
+def test_results_over_their_sources(tensor):
+    filter, frame = sluice.Filter(CHAIN), noise(30, 40)
+    made, wanted = tensor(frame.copy()), frame
+    for turn in range(4):
+        wanted = sluice.Filter(CHAIN)(wanted)
+        assert filter(made, out=made) is made and np.array_equal(plain(made), wanted)
+
+
+def test_layouts_take_turns(tensor):
+    filter = sluice.Filter(CHAIN, sizes=8)
+    picture, deep = noise(61, 83, 3), noise(31, 42, dtype="u2")
+    frames = [picture, picture, deep, picture[3:40, 5:50], deep, deep, deep[:, :30], picture[:, :, 1].copy(), picture]
+    for turn in range(3):
+        for frame in frames:
+            try:
+                made = tensor(frame)
+            except TypeError:
+                continue  # a torch without uint16
+            wanted = sluice.Filter(CHAIN)(np.ascontiguousarray(frame))
+            assert np.array_equal(plain(filter(made)), wanted)
+            assert np.array_equal(plain(filter(made, out=tensor(np.zeros_like(wanted)))), wanted)
+
+
+def test_batches_in_one_tensor(tensor):
+    filter, wanted = sluice.Filter(CHAIN), sluice.Filter(CHAIN)
+    for turn in range(5):
+        frames = noise(7, 30, 40, seed=turn)
+        expected = np.stack([wanted(frame) for frame in frames])
+        out = tensor(np.zeros_like(frames))
+        assert filter.batch(tensor(frames), out=out) is out and np.array_equal(plain(out), expected)
+        if turn >= 2:
+            assert Tensor.looks == looks and filter._last_batch is not None
+        looks = Tensor.looks
+    for turn in range(4):
+        assert np.array_equal(plain(filter.batch(tensor(frames))), expected)
+        assert np.array_equal(plain(filter.batch(tensor(frames[:3]))), expected[:3])
+    assert len(filter.batch(tensor(frames[:0]))) == 0
+
+
+def test_targets_are_refused_after_others_were_taken(tensor):
+    frame, filter = noise(20, 30), sluice.Filter("invert")
+    for turn in range(3):
+        filter(tensor(frame), out=tensor(np.zeros_like(frame)))
+        for out, words in ((tensor(np.zeros((19, 30), np.uint8)), "wanted is 20 x 30"),
+                           (tensor(np.zeros((20, 60), np.uint8)[:, ::2]), "gaps"),
+                           (tensor(np.zeros((20, 30), np.int8)), "uint8 and uint16")):
+            with pytest.raises(sluice.UsageError, match=words):
+                filter(tensor(frame), out=out)
+    whole = np.zeros((21, 30), np.uint8)
+    whole[:20] = frame
+    filter(tensor(whole[:20]), out=tensor(np.zeros_like(frame)))
+    with pytest.raises(sluice.UsageError, match="overlaps"):
+        filter(tensor(whole[:20]), out=tensor(whole[1:]))
+    assert np.array_equal(plain(filter(tensor(frame))), 255 - frame)
+
+
+def test_changes_between_frames_of_a_layout(tensor):
+    frame, filter = noise(30, 40), sluice.Filter("stats,gaussian=2")
+    for sigma in (3, 1, 5):
+        for turn in range(3):
+            assert np.array_equal(plain(filter(tensor(frame))), sluice.Filter(filter.chain)(frame))
+            assert filter.analysis[0].mean == pytest.approx(frame.mean())
+        filter.set(f"gaussian.sigma={sigma}")
+    filter.close()
+    assert filter._last_call is None and np.array_equal(plain(filter(tensor(frame))), sluice.Filter(filter.chain)(frame))
+
+
+def test_subclasses_and_other_arrays_are_looked_at(tensor):
+    frame, filter = noise(30, 40), sluice.Filter("invert")
+    made = tensor(frame)
+    for turn in range(3):
+        filter(made, out=tensor(np.zeros_like(frame)))
+        assert np.array_equal(filter(frame), 255 - frame)  # NumPy's
+        out = np.zeros_like(frame)
+        assert filter(made, out=out) is out and np.array_equal(out, 255 - frame)
+    if tensor is Tensor:
+        told = Tensor.told
+        other = type("Other", (Tensor,), {})
+        for turn in range(3):
+            assert np.array_equal(plain(filter(other(frame))), 255 - frame)
+        assert Tensor.told == told
+
+
+def test_a_frame_under_way_is_no_call(tensor):
+    frame, filter = noise(30, 40), sluice.Filter("invert")
+    for turn in range(3):
+        filter(tensor(frame), out=tensor(np.zeros_like(frame)))
+        filter.submit(tensor(frame))
+        with pytest.raises(sluice.UsageError, match="under way"):
+            filter(tensor(frame), out=tensor(np.zeros_like(frame)))
+        assert np.array_equal(plain(filter.receive().frame), 255 - frame)
+
+
+# ---- types that cannot tell ----
+
+
+@pytest.mark.parametrize("api, name", [
+    (_Api(major=2), b"dlpack_exchange_api"), (_Api(major=1, stream=1), b"dlpack_exchange_api"), (API, b"another")],
+    ids=["version", "no function", "name"])
+def test_other_apis_are_not_used(tensor, monkeypatch, api, name):
+    if tensor is not Tensor:
+        pytest.skip("torch's API is what it is")
+    monkeypatch.setattr(Tensor, "__dlpack_c_exchange_api__", new_capsule(ctypes.addressof(api), name, None))
+    frame, filter, told = noise(30, 40), sluice.Filter("invert"), Tensor.told
+    for turn in range(4):
+        assert np.array_equal(plain(filter(tensor(frame))), 255 - frame)
+    assert filter._last_call is None and Tensor.told == told
+
+
+def test_what_does_not_tell_is_looked_at(tensor):
+    if tensor is not Tensor:
+        pytest.skip("torch's tensors tell")
+    filter = sluice.Filter("invert")
+    for turn in range(4):
+        frame = noise(30, 40, seed=turn)
+        made, silent = tensor(frame), tensor(frame)
+        silent.tells = False
+        for source in made, made, silent:
+            looks = Tensor.looks
+            assert np.array_equal(plain(filter(source, out=tensor(np.zeros_like(frame)))), 255 - frame)
+            assert turn == 0 or (Tensor.looks > looks) == (source is silent)
+
+
+def test_several_threads(tensor):
+    """Each with a filter of its own, and two with one: their calls wait for each other."""
+    shared, wrong = sluice.Filter(CHAIN), []
+
+    def work(number):
+        own, frame = sluice.Filter(CHAIN), noise(30, 40, seed=number)
+        wanted = sluice.Filter(CHAIN)(frame)
+        for turn in range(200):
+            for filter in (own, shared):
+                out = tensor(np.zeros_like(frame))
+                if filter(tensor(frame), out=out) is not out or not np.array_equal(plain(out), wanted):
+                    wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
