@@ -83,6 +83,7 @@ GUARDED = {
     ("pipeline/engine/filter/need", "own_before"),
     ("pipeline/doctor", "version"), ("pipeline/doctor", "once"),
     ("filter/version", "version"), ("filter/version", "once"),
+    ("filter/objects", "interpreter"), ("filter/objects", "lock"),
     ("pipeline/input/devices/devices", "once"), ("pipeline/input/devices/devices", "registered"),
     ("pipeline/output/transport/window", "once"), ("pipeline/output/transport/window", "loaded"),
     ("pipeline/output/transport/window", "sdl"), ("pipeline/output/transport/window", "lock"),

@@ -224,6 +224,7 @@ struct object {
     uint64_t offset;
     int64_t extent[2 * SLUICE_DIMENSIONS]; // shape, strides
     bool tells;
+    int references;
 };
 
 static int lock_given, lock_taken;
@@ -253,6 +254,38 @@ static void take_lock(void *thread)
     assert_int_equal(lock_given, ++lock_taken);
 }
 
+static void keep_object(void *object)
+{
+    ((struct object *)object)->references++;
+}
+
+static long number; // that was returned
+
+static void *make_number(long value)
+{
+    number = value;
+    return &number;
+}
+
+static void *open_capsule(void *capsule, const char *name)
+{
+    assert_string_equal(name, "sluice_objects");
+    return capsule;
+}
+
+static const struct sluice_python python = {.size = sizeof python,
+                                            .release = give_lock,
+                                            .acquire = take_lock,
+                                            .keep = keep_object,
+                                            .number = make_number,
+                                            .pointer = open_capsule};
+
+static void *call_objects(struct sluice_objects *objects, struct object *in, struct object *out)
+{
+    void *const argument[] = {in, out};
+    return sluice_filter_objects(objects, argument, 2);
+}
+
 // Frames of gray bytes, one behind the other.
 static void lay_object(struct object *object, uint8_t *data, int frames, int rows, int columns)
 {
@@ -270,14 +303,14 @@ static void lay_object(struct object *object, uint8_t *data, int frames, int row
     memcpy(object->extent, extent, sizeof extent);
 }
 
-static struct sluice_objects objects_like(const struct object *in, const struct object *out)
+static struct sluice_objects objects_like(struct sluice_filter *filter, const struct object *in,
+                                          const struct object *out)
 {
     const struct object *const object[] = {in, out};
     struct sluice_objects objects = {.size = sizeof objects,
+                                     .filter = filter,
                                      .tensor = tell_tensor,
                                      .stream = refuse_stream,
-                                     .release = give_lock,
-                                     .acquire = take_lock,
                                      .count = (int)in->shape[0]};
     for (int side = 0; side < 2; side++) {
         struct sluice_layout *layout = &objects.layout[side];
@@ -306,17 +339,16 @@ static void objects_of_python_are_frames(void **state)
     struct object in, out;
     lay_object(&in, source, COUNT, ROWS, COLUMNS);
     lay_object(&out, target, COUNT, ROWS, COLUMNS);
-    struct sluice_objects objects = objects_like(&in, &out);
+    struct sluice_objects objects = objects_like(filter, &in, &out);
     lock_given = lock_taken = 0;
-    assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &out), SLUICE_STATUS_OK);
+    assert_int_equal(sluice_python_init(&python), SLUICE_STATUS_OK);
+    assert_ptr_equal(call_objects(&objects, &in, &out), &out);
     for (int k = 0; k < COUNT * BYTES; k++)
         assert_int_equal(target[k], 255 - source[k]);
     assert_int_equal(lock_taken, 1);
-
-    objects.release = NULL;
-    assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &in), SLUICE_STATUS_OK);
-    assert_memory_equal(source, target, COUNT * BYTES); // a result over its source
-    objects.release = give_lock;
+    assert_int_equal(out.references, 1);
+    assert_ptr_equal(call_objects(&objects, &in, &in), &in); // a result over its source
+    assert_memory_equal(source, target, COUNT * BYTES);
 
     memset(target, 77,
            COUNT * BYTES); // nothing is done to what is laid out otherwise, or does not tell
@@ -336,26 +368,36 @@ static void objects_of_python_are_frames(void **state)
                 .extent[2 *
                         (k -
                          8)]++; // of frames, of columns, from frame to frame, from column to column
-        assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &other),
-                         SLUICE_STATUS_END);
-        assert_int_equal(sluice_filter_run_objects(filter, &objects, &other, &out),
-                         SLUICE_STATUS_END);
+        for (int side = 0; side < 2; side++) {
+            number = -1;
+            void *returned =
+                side ? call_objects(&objects, &in, &other) : call_objects(&objects, &other, &out);
+            assert_ptr_equal(returned, k ? &number : NULL);
+            assert_int_equal(number, k ? SLUICE_STATUS_END : -1);
+        }
     }
     for (int k = 0; k < COUNT * BYTES; k++)
         assert_int_equal(target[k], 77);
-    assert_int_equal(lock_given, 1);
+    assert_int_equal(lock_given, 2);
+    assert_int_equal(in.references + out.references, 2);
 
     objects.step[1] = BYTES - 1; // what a filter refuses is refused of objects, too
-    assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &in), SLUICE_STATUS_USAGE);
+    assert_ptr_equal(call_objects(&objects, &in, &in), &number);
+    assert_int_equal(number, SLUICE_STATUS_USAGE);
     assert_non_null(strstr(test_sentence, "overlaps"));
-    assert_int_equal(lock_taken, 2);
-    objects.count = 0;
-    assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &out), SLUICE_STATUS_USAGE);
-    objects.count = SLUICE_OBJECT_FRAMES + 1;
-    assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &out), SLUICE_STATUS_USAGE);
-    assert_non_null(strstr(test_sentence, "65 frames"));
-    objects.count = COUNT, objects.size--;
-    assert_int_equal(sluice_filter_run_objects(filter, &objects, &in, &out), SLUICE_STATUS_USAGE);
+    assert_int_equal(lock_taken, 3);
+    for (int k = 0; k < 4; k++) {
+        struct sluice_objects other = objects;
+        void *const argument[] = {&in, &out, &out};
+        other.count = k == 0 ? 0 : k == 1 ? SLUICE_OBJECT_FRAMES + 1 : COUNT;
+        other.size -= k == 2;
+        number = -1;
+        assert_ptr_equal(sluice_filter_objects(&other, argument, k == 3 ? 3 : 2), &number);
+        assert_int_equal(number, SLUICE_STATUS_USAGE);
+    }
+    struct sluice_python earlier = python;
+    earlier.size--;
+    assert_int_equal(sluice_python_init(&earlier), SLUICE_STATUS_USAGE);
     sluice_filter_destroy(&filter);
     free(source);
     free(target);

@@ -2,11 +2,12 @@
 //
 // Python's ways to an array's memory (__dlpack__, array interfaces, attributes) take longer than the
 // launch of a kernel. Types that have DLPack's exchange API in C, as torch.Tensor from torch 2.10 on,
-// tell within tens of nanoseconds where an object lies; so a binding looks at an object by Python once,
-// and objects that are laid out alike go through sluice_filter_run_objects().
+// tell within tens of nanoseconds where an object lies. So a binding looks at an object by Python once,
+// and objects that are laid out alike go through sluice_filter_objects(), a function of Python that was
+// made without Python's headers: what it needs of the interpreter it is told.
 //
-// Source: DLPack 1.3, dlpack.h, struct DLPackExchangeAPI; the type's attribute __dlpack_c_exchange_api__
-// is a capsule of it, "dlpack_exchange_api".
+// Sources: DLPack 1.3, dlpack.h, struct DLPackExchangeAPI, of which a type's attribute
+// __dlpack_c_exchange_api__ is a capsule, "dlpack_exchange_api"; Python's stable ABI (PEP 384).
 #pragma once
 
 #include "sluice/filter.h"
@@ -26,19 +27,25 @@ struct sluice_layout {
     int64_t shape[SLUICE_DIMENSIONS], stride[SLUICE_DIMENSIONS]; // strides in samples
 };
 
+// Functions of the interpreter.
+struct sluice_python {
+    size_t size;
+    void *(*release)(void);                            // PyEval_SaveThread: others run meanwhile
+    void (*acquire)(void *thread);                     // PyEval_RestoreThread
+    void (*keep)(void *object);                        // Py_IncRef
+    void *(*number)(long value);                       // PyLong_FromLong
+    void *(*pointer)(void *capsule, const char *name); // PyCapsule_GetPointer
+};
+
 // What frames in arrays of two layouts have in common: sources and results.
 struct sluice_objects {
     size_t size;
+    struct sluice_filter *filter;
 
     // Of the arrays' type: dltensor_from_py_object_no_sync and current_work_stream of its exchange
     // API. They return 0, or leave an exception to Python.
     int (*tensor)(void *object, void *tensor);
     int (*stream)(int device_type, int32_t device, void **stream);
-
-    // Of the interpreter, whose lock others have while frames are filtered: PyEval_SaveThread and
-    // PyEval_RestoreThread. NULL: it is kept.
-    void *(*release)(void);
-    void (*acquire)(void *thread);
 
     struct sluice_layout layout[2]; // of what comes in, of what goes out
     struct sluice_frame frame[2];   // all but data[0], which is where the array begins
@@ -46,13 +53,17 @@ struct sluice_objects {
     int count;                      // frames in an array: 1 to SLUICE_OBJECT_FRAMES
 };
 
-// sluice_filter_run_many() of the frames of one plane in `in`, into `out`, which are objects of that
-// type (PyObject *), on the current stream of the source's type and device. The caller has the
-// interpreter's lock, and a reference to each. SLUICE_STATUS_END: one of them is laid out otherwise, or
-// did not tell, and nothing was done.
-SLUICE_API enum sluice_status sluice_filter_run_objects(struct sluice_filter *filter,
-                                                        const struct sluice_objects *objects,
-                                                        void *in, void *out);
+// Tell what interpreter it is, of which a process has one: the first call counts. It has returned before
+// sluice_filter_objects() is called. SLUICE_STATUS_USAGE if the struct is of an earlier version. Any thread.
+SLUICE_API enum sluice_status sluice_python_init(const struct sluice_python *python);
+
+// A function of Python (METH_FASTCALL) of two arguments, objects of that type: sluice_filter_run_many()
+// of the frames of one plane in the first, into the second, on the current stream of the source's type
+// and device. `self` is a capsule of struct sluice_objects, "sluice_objects". Returns the second one, or
+// an int: SLUICE_STATUS_END if one of them is laid out otherwise, and nothing was done;
+// SLUICE_STATUS_USAGE for other numbers of arguments or frames, or a struct of an earlier version; what
+// sluice_filter_run_many() failed with. NULL, with an exception, if an object did not tell.
+SLUICE_API void *sluice_filter_objects(void *self, void *const *argument, ptrdiff_t arguments);
 
 #ifdef __cplusplus
 }

@@ -1,20 +1,22 @@
-"""Tensors that say in C where they lie: frames of a layout go through the library without a look at them by Python."""
+"""Tensors that tell in C where they lie: frames of a layout go through the library without a look at them by Python."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
-from ctypes import (POINTER, PYFUNCTYPE, c_int, c_int32, c_int64, c_size_t, c_ssize_t, c_uint8, c_uint16, c_uint32,
-                    c_void_p, py_object)
-from typing import Any, Callable, Dict, Optional, Tuple
+from ctypes import (POINTER, PYFUNCTYPE, c_char_p, c_int, c_int32, c_int64, c_size_t, c_ssize_t, c_uint8, c_uint16,
+                    c_uint32, c_void_p, py_object)
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ._arrays import _pointer, _Tensor
 from ._engine import Engine
-from ._library import END, OK, Frame, Sized, filter_library
+from ._library import END, Frame, Sized, filter_library
 
 _DIMENSIONS, _FRAMES = 4, 64  # include/sluice/python.h
 _MAJOR = 1  # of DLPack's versions
 _NAME = b"dlpack_exchange_api"
+_OBJECTS = b"sluice_objects"  # which a capsule does not copy
+_FASTCALL = 0x80  # METH_FASTCALL
 
 
 class _Api(ctypes.Structure):
@@ -31,9 +33,19 @@ class _Layout(ctypes.Structure):
 
 
 class _Objects(Sized):
-    _fields_ = [("size", c_size_t), ("tensor", c_void_p), ("stream", c_void_p), ("release", c_void_p),
-                ("acquire", c_void_p), ("layout", _Layout * 2), ("frame", Frame * 2), ("step", c_ssize_t * 2),
-                ("count", c_int)]
+    _fields_ = [("size", c_size_t), ("filter", c_void_p), ("tensor", c_void_p), ("stream", c_void_p),
+                ("layout", _Layout * 2), ("frame", Frame * 2), ("step", c_ssize_t * 2), ("count", c_int)]
+
+
+class _Python(Sized):
+    _fields_ = [("size", c_size_t), ("release", c_void_p), ("acquire", c_void_p), ("keep", c_void_p),
+                ("number", c_void_p), ("pointer", c_void_p)]
+
+
+class _Method(ctypes.Structure):
+    """PyMethodDef."""
+
+    _fields_ = [("name", c_char_p), ("function", c_void_p), ("flags", c_int), ("help", c_char_p)]
 
 
 def _api_of(kind: type) -> Optional[_Api]:
@@ -70,16 +82,33 @@ def _layout_of(api: _Api, thing: Any) -> Optional[_Layout]:
     return layout
 
 
-def _address(name: str) -> Optional[int]:
-    return ctypes.cast(getattr(ctypes.pythonapi, name), c_void_p).value
+def _address(function: Any) -> Optional[int]:
+    return ctypes.cast(function, c_void_p).value
 
 
-def _runner() -> Any:
-    """The function of the library, called with the interpreter's lock."""
-    library = filter_library()
-    run = ctypes.PyDLL(library._name, handle=library._handle).sluice_filter_run_objects
-    run.restype, run.argtypes = c_int, [c_void_p, c_void_p, py_object, py_object]
-    return run
+def _make_method() -> _Method:
+    """sluice_filter_objects() as a function of Python, which an extension module would be compiled for."""
+    library, python = filter_library(), ctypes.pythonapi
+    interpreter = _Python(release=_address(python.PyEval_SaveThread), acquire=_address(python.PyEval_RestoreThread),
+                          keep=_address(python.Py_IncRef), number=_address(python.PyLong_FromLong),
+                          pointer=_address(python.PyCapsule_GetPointer))
+    library.sluice_python_init(ctypes.byref(interpreter))
+    return _Method(b"sluice_filter_objects", _address(library.sluice_filter_objects), _FASTCALL, None)
+
+
+_methods: List[_Method] = []  # of which functions are made that may live as long as the process
+
+
+def _function_of(objects: _Objects) -> Callable[[Any, Any], Any]:
+    """The function of source and target. It does not keep the struct."""
+    if not _methods:
+        _methods.append(_make_method())
+    new_capsule, new_function = ctypes.pythonapi["PyCapsule_New"], ctypes.pythonapi["PyCFunction_NewEx"]  # nobody else's
+    new_capsule.restype = new_function.restype = py_object
+    new_capsule.argtypes, new_function.argtypes = [c_void_p, c_char_p, c_void_p], [c_void_p, py_object, c_void_p]
+    capsule = new_capsule(ctypes.addressof(objects), _OBJECTS, None)
+    function: Callable[[Any, Any], Any] = new_function(ctypes.addressof(_methods[0]), capsule, None)
+    return function
 
 
 class Objects:
@@ -92,8 +121,7 @@ class Objects:
         self.engine = engine
         self._kind, self._new = kind, new
         self._objects = objects
-        self._run = _runner()
-        self._filter, self._at = engine.handle.value, ctypes.addressof(objects)
+        self._filter = _function_of(objects)
 
     def filtered(self, source: Any, out: Any) -> Any:
         """The result. None: of these it cannot be had so, and nothing was done."""
@@ -106,13 +134,13 @@ class Objects:
         if type(out) is not self._kind:
             return None
         try:
-            status = self._run(self._filter, self._at, source, out)
+            result = self._filter(source, out)
         except Exception:  # the type's own, of an array that has no address
             return None
-        if status == OK:
+        if result is out:
             return out
-        if status != END:
-            self.engine.check(status)
+        if result != END:
+            self.engine.check(result)
         return None
 
 
@@ -128,8 +156,7 @@ def objects_of(engine: Engine, frames: Tuple[Frame, Frame], steps: Tuple[int, in
     layouts = [_layout_of(api, thing) for thing in (source, target)]
     if None in layouts:
         return None
-    objects = _Objects(tensor=api.tensor, stream=api.stream, release=_address("PyEval_SaveThread"),
-                       acquire=_address("PyEval_RestoreThread"), count=count)
+    objects = _Objects(filter=engine.handle, tensor=api.tensor, stream=api.stream, count=count)
     for side in 0, 1:
         objects.layout[side], objects.frame[side], objects.step[side] = layouts[side], frames[side], steps[side]
     return Objects(engine, kind, objects, new)

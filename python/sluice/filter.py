@@ -384,8 +384,9 @@ class Filter:
             return None
         result = last.filtered(frame, out)
         if result is not None:
-            self._use(last.engine)
             self._received = last.engine
+            if self._newest is not last.engine:
+                self._use(last.engine)
         return result
 
     def _forget_ways(self) -> None:
