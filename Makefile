@@ -222,6 +222,7 @@ $(BUILD)/unit_gpu_start: override LDFLAGS += -Wl,--wrap=backend_cuda_create,--wr
 SEEN = cudaGraphLaunch cudaGraphInstantiateWithFlags cudaGraphExecKernelNodeSetParams cudaMemcpyAsync cudaMemcpyBatchAsync \
     cudaStreamWaitEvent cudaLaunchKernel cudaLaunchKernelExC
 $(BUILD)/unit_filter_gpu: override LDFLAGS += $(SEEN:%=-Wl,--wrap=%)
+$(BUILD)/unit_filter_gpu: $(if $(NVCC),$(BUILD)/tests/late_copy.o)
 $(BUILD)/tests/unit_filter_gpu.o: override CFLAGS += -DCUDA_ARCHS='"$(CUDA_CHOSEN)"'
 
 # The GPU that fails in tests/unit_filter_calls.c.

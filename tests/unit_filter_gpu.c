@@ -10,6 +10,8 @@
 #define CUDA_ARCHS "" // of the build, as "75 80 90 100"
 #endif
 
+enum { MOST_PAIRS = 60 };
+
 static const struct log silent = {0};
 static struct backend *gpu; // for memory of the device; NULL: there is none
 
@@ -72,6 +74,53 @@ static void from_device(struct device_picture *on, struct test_picture *picture)
     assert_int_equal(sluice_filter_run(filter, &in, &out, NULL), SLUICE_STATUS_OK);
     sluice_filter_destroy(&filter);
     gpu->device_free(gpu, on->memory);
+}
+
+// Gray frames in the GPU's memory, and where their results go.
+struct device_pairs {
+    int count;
+    struct test_picture *in[MOST_PAIRS], *got[MOST_PAIRS];
+    struct device_picture source[MOST_PAIRS], target[MOST_PAIRS];
+};
+
+static void pairs_init(struct device_pairs *pairs, const struct sluice_format *format, int count)
+{
+    assert_true(count <= MOST_PAIRS);
+    pairs->count = count;
+    for (int k = 0; k < count; k++) {
+        pairs->in[k] = test_noise(format, ROWS_ODD, (uint32_t)k);
+        pairs->got[k] = test_picture(format, ROWS_ODD);
+        pairs->source[k] = to_device(pairs->in[k]);
+        pairs->target[k] = to_device(pairs->got[k]);
+    }
+}
+
+// The frames from number `first` on, for a call.
+static void pairs_frames(const struct device_pairs *pairs, int first, int count,
+                         struct sluice_frame *from, struct sluice_frame *to)
+{
+    for (int k = 0; k < count; k++) {
+        from[k] = pairs->source[first + k].frame;
+        to[k] = pairs->target[first + k].frame;
+    }
+}
+
+// Each result is what the reference makes of its frame by chain(k), which is asked for one after the
+// other. Frees all.
+static void pairs_finish(struct device_pairs *pairs, const char *(*chain)(int k))
+{
+    for (int k = 0; k < pairs->count; k++) {
+        struct sluice_format format =
+            test_format("gray", pairs->in[k]->image.width, pairs->in[k]->image.height);
+        struct test_picture *want = test_picture(&format, ROWS_TIGHT);
+        test_reference(chain(k), pairs->in[k], false, want);
+        from_device(&pairs->target[k], pairs->got[k]);
+        gpu->device_free(gpu, pairs->source[k].memory);
+        test_same(chain(k), pairs->got[k], want);
+        test_picture_free(pairs->in[k]);
+        test_picture_free(pairs->got[k]);
+        test_picture_free(want);
+    }
 }
 
 // ---- results ----
@@ -178,6 +227,12 @@ static void results_are_those_of_the_reference(void **state)
         }
 }
 
+static const char *overlapping_chain(int k)
+{
+    static const char *const chain[] = {"gaussian=1", "gaussian=2", "gaussian=3"};
+    return chain[k / 20];
+}
+
 // Many under way, in device memory and in pairs, with changes between them.
 static void frames_overlap(void **state)
 {
@@ -186,25 +241,17 @@ static void frames_overlap(void **state)
     if (!gpu)
         skip();
     const struct sluice_format input = test_format("gray", 131, 40);
-    struct sluice_filter *filter = gpu_filter("gaussian=1", &input, IN_FLIGHT);
-    struct test_picture *in[FRAMES], *got[FRAMES], *want = test_picture(&input, ROWS_TIGHT);
-    struct device_picture source[FRAMES], target[FRAMES];
-    struct sluice_frame made = {.size = sizeof made};
-    char text[32];
-    for (int k = 0; k < FRAMES; k++) {
-        in[k] = test_noise(&input, ROWS_ODD, (uint32_t)k);
-        got[k] = test_picture(&input, ROWS_ODD);
-        source[k] = to_device(in[k]);
-        target[k] = to_device(got[k]);
-        source[k].frame.pts = k;
-    }
+    struct sluice_filter *filter = gpu_filter(overlapping_chain(0), &input, IN_FLIGHT);
+    struct device_pairs pairs;
+    struct sluice_frame from[2], to[2], made = {.size = sizeof made};
+    pairs_init(&pairs, &input, FRAMES);
     int received = 0;
     for (int k = 0; k < FRAMES; k += 2) {
-        const struct sluice_frame from[2] = {source[k].frame, source[k + 1].frame};
-        const struct sluice_frame to[2] = {target[k].frame, target[k + 1].frame};
-        snprintf(text, sizeof text, "gaussian.sigma=%d", 1 + k / 20);
+        pairs_frames(&pairs, k, 2, from, to);
+        from[0].pts = k, from[1].pts = k + 1;
         if (k && k % 20 == 0)
-            assert_int_equal(sluice_filter_set(filter, text, NULL, 0), SLUICE_STATUS_OK);
+            assert_int_equal(sluice_filter_set_chain(filter, overlapping_chain(k), NULL, 0),
+                             SLUICE_STATUS_OK);
         enum sluice_status status;
         while ((status = sluice_filter_submit_many(filter, from, to, 2, NULL)) ==
                SLUICE_STATUS_AGAIN) {
@@ -214,16 +261,7 @@ static void frames_overlap(void **state)
         assert_int_equal(status, SLUICE_STATUS_OK);
     }
     sluice_filter_destroy(&filter);
-    for (int k = 0; k < FRAMES; k++) {
-        snprintf(text, sizeof text, "gaussian=%d", 1 + k / 20);
-        test_reference(text, in[k], false, want);
-        from_device(&target[k], got[k]);
-        gpu->device_free(gpu, source[k].memory);
-        test_same(text, got[k], want);
-        test_picture_free(in[k]);
-        test_picture_free(got[k]);
-    }
-    test_picture_free(want);
+    pairs_finish(&pairs, overlapping_chain);
 }
 
 // A filter on a thread of its own, and how its frames went.
@@ -315,35 +353,27 @@ int __wrap_cudaGraphExecKernelNodeSetParams(void *runs, void *node, const void *
     return no_arguments ? NO_MEMORY : __real_cudaGraphExecKernelNodeSetParams(runs, node, params);
 }
 
+static const char *graph_chain(int k)
+{
+    (void)k;
+    return "gaussian=1,sobel";
+}
+
 // Frames in the GPU's memory, each in its own, by a filter with one under way.
 static void filter_frames(void)
 {
     enum { FRAMES = 6 };
     const struct sluice_format input = test_format("gray", 131, 40);
-    struct sluice_filter *filter = gpu_filter("gaussian=1,sobel", &input, 1);
-    struct test_picture *want = test_picture(&input, ROWS_TIGHT);
-    struct device_picture source[FRAMES], target[FRAMES];
-    struct test_picture *in[FRAMES], *got[FRAMES];
+    struct sluice_filter *filter = gpu_filter(graph_chain(0), &input, 1);
+    struct device_pairs pairs;
+    pairs_init(&pairs, &input, FRAMES);
     graphs_launched = arguments_set = 0;
-    for (int k = 0; k < FRAMES; k++) {
-        in[k] = test_noise(&input, ROWS_ODD, (uint32_t)k);
-        got[k] = test_picture(&input, ROWS_ODD);
-        source[k] = to_device(in[k]);
-        target[k] = to_device(got[k]);
-        if (sluice_filter_run(filter, &source[k].frame, &target[k].frame, NULL))
+    for (int k = 0; k < FRAMES; k++)
+        if (sluice_filter_run(filter, &pairs.source[k].frame, &pairs.target[k].frame, NULL))
             fail_msg("frame %d: %s", k, test_sentence);
-    }
     sluice_filter_destroy(&filter);
     int launched = graphs_launched, set = arguments_set;
-    for (int k = 0; k < FRAMES; k++) {
-        test_reference("gaussian=1,sobel", in[k], false, want);
-        from_device(&target[k], got[k]);
-        gpu->device_free(gpu, source[k].memory);
-        test_same("gaussian=1,sobel", got[k], want);
-        test_picture_free(in[k]);
-        test_picture_free(got[k]);
-    }
-    test_picture_free(want);
+    pairs_finish(&pairs, graph_chain);
     graphs_launched = launched;
     arguments_set = set;
 }
@@ -392,15 +422,11 @@ int __wrap_cudaStreamWaitEvent(void *stream, void *event, unsigned flags)
 }
 
 // Two calls and frames under way by turns, `at_once` frames a turn, with four times as many slots.
-static void take_turns(struct sluice_filter *filter, const struct device_picture *source,
-                       const struct device_picture *target, int frames, int at_once)
+static void take_turns(struct sluice_filter *filter, const struct device_pairs *pairs, int at_once)
 {
     struct sluice_frame from[8], to[8], made = {.size = sizeof made};
-    for (int k = 0; k < frames; k += at_once) {
-        for (int n = 0; n < at_once; n++) {
-            from[n] = source[k + n].frame;
-            to[n] = target[k + n].frame;
-        }
+    for (int k = 0; k < pairs->count; k += at_once) {
+        pairs_frames(pairs, k, at_once, from, to);
         enum sluice_status status;
         waits = 0;
         if (k / at_once % 3 == 2) {
@@ -418,42 +444,31 @@ static void take_turns(struct sluice_filter *filter, const struct device_picture
     }
 }
 
+static const char *scratch_chain(int k)
+{
+    (void)k;
+    return "gaussian=4,box=9";
+}
+
 // Frames that a call gives back at once are filtered on the caller's stream, and wait for no other;
 // between them are such as are filtered on the filter's. Each frame's scratch memory has been
 // another's before.
 static void calls_stay_on_the_stream(void **state)
 {
     enum { FRAMES = 48 };
-    static const char chain[] = "gaussian=4,box=9";
     static const int at_once[] = {1, 2, 8};
     (void)state;
     if (!gpu)
         skip();
     const struct sluice_format input = test_format("gray", 1310, 400);
-    struct test_picture *in[FRAMES], *got[FRAMES], *want = test_picture(&input, ROWS_TIGHT);
-    struct device_picture source[FRAMES], target[FRAMES];
-    for (int k = 0; k < FRAMES; k++)
-        in[k] = test_noise(&input, ROWS_ODD, (uint32_t)k);
     for (int n = 0; n < 3; n++) {
-        struct sluice_filter *filter = gpu_filter(chain, &input, 4 * at_once[n]);
-        for (int k = 0; k < FRAMES; k++) {
-            got[k] = test_picture(&input, ROWS_ODD);
-            source[k] = to_device(in[k]);
-            target[k] = to_device(got[k]);
-        }
-        take_turns(filter, source, target, FRAMES, at_once[n]);
+        struct sluice_filter *filter = gpu_filter(scratch_chain(0), &input, 4 * at_once[n]);
+        struct device_pairs pairs;
+        pairs_init(&pairs, &input, FRAMES);
+        take_turns(filter, &pairs, at_once[n]);
         sluice_filter_destroy(&filter);
-        for (int k = 0; k < FRAMES; k++) {
-            test_reference(chain, in[k], false, want);
-            from_device(&target[k], got[k]);
-            gpu->device_free(gpu, source[k].memory);
-            test_same(chain, got[k], want);
-            test_picture_free(got[k]);
-        }
+        pairs_finish(&pairs, scratch_chain);
     }
-    for (int k = 0; k < FRAMES; k++)
-        test_picture_free(in[k]);
-    test_picture_free(want);
 }
 
 static int launched, launched_dependently;
@@ -493,6 +508,12 @@ static bool has_dependent_launches(const struct sluice_filter *filter)
     return built && atof(capability + strlen("capability ")) >= 9;
 }
 
+static const char *launched_chain(int k)
+{
+    (void)k;
+    return "brightness=20";
+}
+
 // Frames of one call are one launch, wherever the calls before it have left the filter's ring of
 // eight: a dependent one behind another call on the stream, and none behind or for frames of which
 // more may be under way.
@@ -504,18 +525,11 @@ static void a_call_is_one_launch(void **state)
     if (!gpu)
         skip();
     const struct sluice_format input = test_format("gray", 131, 40);
-    struct sluice_filter *filter = gpu_filter("brightness=20", &input, FRAMES);
-    struct test_picture *want = test_picture(&input, ROWS_TIGHT), *in[FRAMES], *got[FRAMES];
-    struct device_picture source[FRAMES], target[FRAMES];
+    struct sluice_filter *filter = gpu_filter(launched_chain(0), &input, FRAMES);
+    struct device_pairs pairs;
     struct sluice_frame from[FRAMES], to[FRAMES], made = {.size = sizeof made};
-    for (int k = 0; k < FRAMES; k++) {
-        in[k] = test_noise(&input, ROWS_ODD, (uint32_t)k);
-        got[k] = test_picture(&input, ROWS_ODD);
-        source[k] = to_device(in[k]);
-        target[k] = to_device(got[k]);
-        from[k] = source[k].frame;
-        to[k] = target[k].frame;
-    }
+    pairs_init(&pairs, &input, FRAMES);
+    pairs_frames(&pairs, 0, FRAMES, from, to);
     for (int k = 0; k < (int)(sizeof calls / sizeof *calls); k++) {
         launched = graphs_launched = launched_dependently = 0;
         if (sluice_filter_run_many(filter, from, to, calls[k], NULL))
@@ -532,15 +546,7 @@ static void a_call_is_one_launch(void **state)
     assert_true(launched + graphs_launched >= 1);
     assert_int_equal(launched_dependently, 0);
     sluice_filter_destroy(&filter);
-    for (int k = 0; k < FRAMES; k++) {
-        test_reference("brightness=20", in[k], false, want);
-        from_device(&target[k], got[k]);
-        gpu->device_free(gpu, source[k].memory);
-        test_same("brightness=20", got[k], want);
-        test_picture_free(in[k]);
-        test_picture_free(got[k]);
-    }
-    test_picture_free(want);
+    pairs_finish(&pairs, launched_chain);
 }
 
 // ---- dependent launches ----
@@ -598,6 +604,73 @@ static void a_result_is_the_next_calls_source(void **state)
         for (int k = 0; k < 2; k++)
             test_picture_free(want[k]);
     }
+}
+
+void *late_stream(void) __attribute__((weak)); // tests/late_copy.cu; not built without CUDA
+int late_copy(void *stream, uint8_t *to, const uint8_t *from, size_t bytes, uint8_t *also_to,
+              const uint8_t *also_from, size_t also_bytes, long long clocks) __attribute__((weak));
+int late_stream_end(void *stream) __attribute__((weak));
+
+// One frame, whose source a kernel of the caller's writes before it, and whose target that reads, both long
+// after it has let the filter's kernel begin.
+static void check_late_caller(const char *pixfmt, const char *chain)
+{
+    const long long a_while = 4000000; // clocks of a GPU, some milliseconds
+    const struct sluice_format input = test_format(pixfmt, 642, 360);
+    struct sluice_format output = {.size = sizeof output};
+    struct sluice_filter *filter = gpu_filter(chain, &input, 0);
+    sluice_filter_output(filter, &output);
+    struct test_picture *before = test_noise(&input, ROWS_TIGHT, 1),
+                        *after = test_noise(&input, ROWS_TIGHT, 2);
+    struct test_picture *got = test_picture(&output, ROWS_TIGHT),
+                        *kept = test_picture(&output, ROWS_TIGHT);
+    struct test_picture *want = test_picture(&output, ROWS_TIGHT);
+    struct device_picture source = to_device(before), late = to_device(after);
+    struct device_picture target = to_device(got), copy = to_device(kept);
+    void *stream = late_stream();
+    assert_non_null(stream);
+    if (sluice_filter_run(filter, &source.frame, &target.frame, stream))
+        fail_msg("%s: %s", chain, test_sentence);
+    assert_int_equal(late_copy(stream, source.memory, late.memory, before->bytes, copy.memory,
+                               target.memory, got->bytes, a_while),
+                     0);
+    launched_dependently = 0;
+    if (sluice_filter_run(filter, &source.frame, &target.frame, stream))
+        fail_msg("%s: %s", chain, test_sentence);
+    if (launched_dependently != has_dependent_launches(filter))
+        fail_msg("%s of %s: %d dependent launches", chain, pixfmt, launched_dependently);
+    assert_int_equal(late_stream_end(stream), 0);
+    from_device(&target, got);
+    from_device(&copy, kept);
+    gpu->device_free(gpu, source.memory);
+    gpu->device_free(gpu, late.memory);
+    test_reference(chain, before, false, want);
+    test_same(chain, kept, want);
+    test_reference(chain, after, false, want);
+    test_same(chain, got, want);
+    sluice_filter_destroy(&filter);
+    struct test_picture *const all[] = {before, after, got, kept, want};
+    for (int k = 0; k < 5; k++)
+        test_picture_free(all[k]);
+}
+
+// Chains of one kernel, each of those that are launched dependently among them.
+static void a_callers_kernel_that_is_late_is_waited_for(void **state)
+{
+    static const char *const gray[] = {
+        "brightness=3", "gaussian=1.4", "gaussian=2.7", "gaussian=10",
+        "sobel",        "scharr",       "sobel=l2",     "gaussian=1.4,sobel",
+        "emboss",       "laplacian",    "log=2",        "gray,gaussian=1.4,sobel,threshold=20:240"};
+    (void)state;
+    if (!gpu || !late_copy)
+        skip();
+    for (size_t k = 0; k < sizeof gray / sizeof *gray; k++)
+        check_late_caller("gray", gray[k]);
+    check_late_caller("gray10le", "brightness=3");
+    check_late_caller("gray10be", "brightness=3");
+    check_late_caller("rgb24", "gray");
+    check_late_caller("gbrp", "gray");
+    check_late_caller("rgb48le", "gray");
 }
 
 // ---- copies ----
@@ -733,6 +806,7 @@ int main(void)
         cmocka_unit_test(calls_stay_on_the_stream),
         cmocka_unit_test(a_call_is_one_launch),
         cmocka_unit_test(a_result_is_the_next_calls_source),
+        cmocka_unit_test(a_callers_kernel_that_is_late_is_waited_for),
         cmocka_unit_test(planes_are_copied_at_once),
         cmocka_unit_test(memory_of_another_kind_is_refused),
         cmocka_unit_test(pictures_are_as_tall_as_grids),
