@@ -134,6 +134,7 @@ static enum status prepare(struct sluice_filter *filter, unsigned long long fram
         .target_on_device = seat->device,
         .source_stream_serves = on_device && seat->device,
         .alone = alone,
+        .untimed = true,
         .source_stream = stream,
         .fields = uses_fields(binding, pair),
         .analysis = analyses ? binding->analysis + seat->number * analyses : NULL,

@@ -34,7 +34,8 @@
 // begins behind what is on `source_stream` when it is submitted, wherever its source is. With
 // `source_stream_serves` it may be done on that stream itself, without times: the source is on this
 // device, too. `alone`: the caller lets that stream wait for it before there is more, so no other
-// work of it overlaps this but by the ends of kernels.
+// work of it overlaps this but by the ends of kernels. `untimed`: wait() is not asked for its times, of
+// which the processor's are system calls.
 //
 // `analysis` has host memory from alloc() for each analysis of the program (struct program,
 // `analysis`), as many bytes as op_analysis_bytes() says; NULL: not wanted, one or all. It is
@@ -44,7 +45,7 @@ struct work {
     struct image target;
     const struct image *tee;
     bool source_on_device, source_abroad, target_on_device;
-    bool source_stream_serves, alone;
+    bool source_stream_serves, alone, untimed;
     void *source_stream; // NULL: the device's default stream
     int64_t source_pts;  // names the source to whoever finds it again; no backend looks at it
     bool fields;         // filter each field by itself; has image_has_fields()

@@ -46,6 +46,7 @@ static int bare_open(struct bare *bare, const char *chain, int threads, int slot
     bare->work.target = bare->work.source;
     bare->work.target.format = &bare->program.output;
     bare->work.target.data[0] = to;
+    bare->work.untimed = true;
     return 0;
 }
 

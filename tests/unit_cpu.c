@@ -45,10 +45,20 @@ static struct image plane(const struct format *format, uint8_t *data, int side)
         .format = format, .width = side, .height = side, .data = {data}, .stride = {side}};
 }
 
+// Wait for a frame, and for its times, if it has some; true if all went well.
+static bool wait_for(struct run *run, int slot)
+{
+    struct work_times times = {0};
+    bool timed = !run->work[slot].untimed;
+    enum status status = run->executor->wait(run->executor, slot, timed ? &times : NULL);
+    return !status && (!timed || (times.compute.begin_ns > 0 && times.compute.busy_ns > 0 &&
+                                  times.compute.end_ns >= times.compute.begin_ns));
+}
+
 static void filter_one(struct run *run, int slot)
 {
     assert_int_equal(run->executor->submit_async(run->executor, slot, &run->work[slot]), STATUS_OK);
-    assert_int_equal(run->executor->wait(run->executor, slot, NULL), STATUS_OK);
+    assert_true(wait_for(run, slot));
 }
 
 // Each slot's frame is filtered alone first: that is what it has to become.
@@ -69,6 +79,7 @@ static void run_init(struct run *run, const char *chain, int side, int threads, 
             run->source[k][n] = (uint8_t)((n * 31 + n / 7 * (size_t)(k + 3)) >> 2);
         run->work[k].source = plane(&run->program.input, run->source[k], side);
         run->work[k].target = plane(&run->program.output, run->target[k], side);
+        run->work[k].untimed = k % 2;
         filter_one(run, k);
         memcpy(run->wanted[k], run->target[k], run->bytes);
     }
@@ -107,8 +118,7 @@ static void *wait_for_some(void *waiter_)
     struct waiter *waiter = waiter_;
     struct run *run = waiter->run;
     for (int k = waiter->first; k >= 0; k -= waiter->step)
-        waiter->failed += run->executor->wait(run->executor, k, NULL) != STATUS_OK ||
-                          memcmp(run->target[k], run->wanted[k], run->bytes);
+        waiter->failed += !wait_for(run, k) || memcmp(run->target[k], run->wanted[k], run->bytes);
     return NULL;
 }
 
