@@ -132,7 +132,7 @@ def measure(bench, peers, calls, held, shape, rounds, now):
         return bench.clock(call, times, bench.nothing, now)[0]
 
     results = {name: peers.to_numpy(call()).reshape(shape).astype(int) for name, call in calls.items()}
-    counts = {name: max(1, min(200, int(0.02 / clock(call, 2)))) for name, call in calls.items()}
+    counts = {name: bench.calls_of(lambda count: clock(call, count), 200) for name, call in calls.items()}
     times = collections.defaultdict(list)
     for _ in range(rounds):
         for name, call in calls.items():

@@ -223,7 +223,7 @@ struct object {
     const int64_t *shape, *stride;
     uint64_t offset;
     int64_t extent[2 * SLUICE_DIMENSIONS]; // shape, strides
-    bool tells;
+    bool tells, read_only;
     int references;
 };
 
@@ -273,12 +273,47 @@ static void *open_capsule(void *capsule, const char *name)
     return capsule;
 }
 
+static int buffers_held;
+
+static int hold_buffer(void *object, void *view, int flags)
+{
+    struct object *from = object;
+    struct {
+        void *data, *owner;
+        ptrdiff_t bytes, sample_bytes;
+        int read_only, dimensions;
+        const char *format;
+        const int64_t *shape, *stride, *suboffset;
+        void *internal;
+    } buffer = {.data = (uint8_t *)from->data + from->offset,
+                .owner = object,
+                .sample_bytes = 1,
+                .dimensions = from->dimensions,
+                .format = from->type == 1 ? "B" : "b",
+                .shape = from->shape,
+                .stride = from->stride};
+    assert_int_equal(flags & ~1, 4 | 24);
+    if (!from->tells || (flags & 1 && from->read_only))
+        return -1;
+    memcpy(view, &buffer, sizeof buffer);
+    buffers_held++;
+    return 0;
+}
+
+static void let_buffer_go(void *view)
+{
+    assert_non_null(((void **)view)[1]);
+    buffers_held--;
+}
+
 static const struct sluice_python python = {.size = sizeof python,
                                             .release = give_lock,
                                             .acquire = take_lock,
                                             .keep = keep_object,
                                             .number = make_number,
-                                            .pointer = open_capsule};
+                                            .pointer = open_capsule,
+                                            .buffer = hold_buffer,
+                                            .let_go = let_buffer_go};
 
 static void *call_objects(struct sluice_objects *objects, struct object *in, struct object *out)
 {
@@ -380,6 +415,34 @@ static void objects_of_python_are_frames(void **state)
         assert_int_equal(target[k], 77);
     assert_int_equal(lock_given, 2);
     assert_int_equal(in.references + out.references, 2);
+
+    objects.tensor = NULL; // by buffers
+    objects.stream = NULL;
+    assert_ptr_equal(call_objects(&objects, &in, &out), &out);
+    for (int k = 0; k < COUNT * BYTES; k++)
+        assert_int_equal(target[k], 255 - source[k]);
+    memset(target, 77, COUNT * BYTES);
+    for (int k = 0; k < 7; k++) {
+        struct object other = out;
+        other.shape = other.extent, other.stride = other.shape + SLUICE_DIMENSIONS;
+        other.tells = k != 0;
+        other.read_only = k == 1;
+        other.dimensions += k == 2 ? 2 : 0;
+        other.type += k == 3;
+        if (k >= 4)
+            other.extent[2 * (k - 3)]++;
+        number = -1;
+        assert_ptr_equal(call_objects(&objects, &in, &other), k > 1 ? &number : NULL);
+        assert_int_equal(number, k > 1 ? SLUICE_STATUS_END : -1);
+        assert_int_equal(buffers_held, 0);
+    }
+    for (int k = 0; k < COUNT * BYTES; k++)
+        assert_int_equal(target[k], 77);
+    out.read_only = true; // a source may be
+    assert_ptr_equal(call_objects(&objects, &out, &in), &in);
+    out.read_only = false;
+    assert_int_equal(buffers_held, 0);
+    lock_given = lock_taken = 2;
 
     objects.step[1] = BYTES - 1; // what a filter refuses is refused of objects, too
     assert_ptr_equal(call_objects(&objects, &in, &in), &number);

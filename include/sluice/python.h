@@ -2,7 +2,7 @@
 //
 // Python's ways to an array's memory (__dlpack__, array interfaces, attributes) take longer than the
 // launch of a kernel. Types that have DLPack's exchange API in C, as torch.Tensor from torch 2.10 on,
-// tell within tens of nanoseconds where an object lies. So a binding looks at an object by Python once,
+// or Python's buffers, as numpy.ndarray, tell within tens of nanoseconds where an object lies. So a binding looks at an object by Python once,
 // and objects that are laid out alike go through sluice_filter_objects(), a function of Python that was
 // made without Python's headers: what it needs of the interpreter it is told.
 //
@@ -22,7 +22,7 @@ enum { SLUICE_DIMENSIONS = 4, SLUICE_OBJECT_FRAMES = 64 };
 struct sluice_layout {
     int32_t device_type, device; // kDLCPU is 1, kDLCUDA 2
     int32_t dimensions;
-    uint8_t type, bits; // kDLUInt is 1
+    uint8_t type, bits; // kDLUInt is 1; of buffers nothing else is known
     uint16_t lanes;
     int64_t shape[SLUICE_DIMENSIONS], stride[SLUICE_DIMENSIONS]; // strides in samples
 };
@@ -30,11 +30,13 @@ struct sluice_layout {
 // Functions of the interpreter.
 struct sluice_python {
     size_t size;
-    void *(*release)(void);                            // PyEval_SaveThread: others run meanwhile
-    void (*acquire)(void *thread);                     // PyEval_RestoreThread
-    void (*keep)(void *object);                        // Py_IncRef
-    void *(*number)(long value);                       // PyLong_FromLong
-    void *(*pointer)(void *capsule, const char *name); // PyCapsule_GetPointer
+    void *(*release)(void);                             // PyEval_SaveThread: others run meanwhile
+    void (*acquire)(void *thread);                      // PyEval_RestoreThread
+    void (*keep)(void *object);                         // Py_IncRef
+    void *(*number)(long value);                        // PyLong_FromLong
+    void *(*pointer)(void *capsule, const char *name);  // PyCapsule_GetPointer
+    int (*buffer)(void *object, void *view, int flags); // PyObject_GetBuffer
+    void (*let_go)(void *view);                         // PyBuffer_Release
 };
 
 // What frames in arrays of two layouts have in common: sources and results.
@@ -43,7 +45,7 @@ struct sluice_objects {
     struct sluice_filter *filter;
 
     // Of the arrays' type: dltensor_from_py_object_no_sync and current_work_stream of its exchange
-    // API. They return 0, or leave an exception to Python.
+    // API. They return 0, or leave an exception to Python. NULL, both: the type has Python's buffers.
     int (*tensor)(void *object, void *tensor);
     int (*stream)(int device_type, int32_t device, void **stream);
 

@@ -1,4 +1,4 @@
-"""Tensors that tell in C where they lie: frames of a layout go through the library without a look at them by Python."""
+"""Arrays that tell in C where they lie: frames of a layout go through the library without a look at them by Python."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _DIMENSIONS, _FRAMES = 4, 64  # include/sluice/python.h
 _MAJOR = 1  # of DLPack's versions
 _NAME = b"dlpack_exchange_api"
 _OBJECTS = b"sluice_objects"  # which a capsule does not copy
+_ON_HOST, _UNSIGNED = 1, 1  # kDLCPU, kDLUInt
 _FASTCALL = 0x80  # METH_FASTCALL
 
 
@@ -39,7 +40,7 @@ class _Objects(Sized):
 
 class _Python(Sized):
     _fields_ = [("size", c_size_t), ("release", c_void_p), ("acquire", c_void_p), ("keep", c_void_p),
-                ("number", c_void_p), ("pointer", c_void_p)]
+                ("number", c_void_p), ("pointer", c_void_p), ("buffer", c_void_p), ("let_go", c_void_p)]
 
 
 class _Method(ctypes.Structure):
@@ -68,7 +69,11 @@ def _api_of(kind: type) -> Optional[_Api]:
 _apis: Dict[type, Optional[_Api]] = {}
 
 
-def _layout_of(api: _Api, thing: Any) -> Optional[_Layout]:
+def _layout_of(api: Optional[_Api], thing: Any) -> Optional[_Layout]:
+    return _layout_of_buffer(thing) if api is None else _layout_of_tensor(api, thing)
+
+
+def _layout_of_tensor(api: _Api, thing: Any) -> Optional[_Layout]:
     tensor = _Tensor()
     try:
         status = PYFUNCTYPE(c_int, py_object, POINTER(_Tensor))(api.tensor)(thing, ctypes.byref(tensor))
@@ -82,6 +87,19 @@ def _layout_of(api: _Api, thing: Any) -> Optional[_Layout]:
     return layout
 
 
+def _layout_of_buffer(thing: Any) -> Optional[_Layout]:
+    try:
+        view = memoryview(thing)
+    except (TypeError, ValueError, BufferError):  # it has none
+        return None
+    if view.format not in ("B", "H") or not 0 < view.ndim <= _DIMENSIONS:
+        return None
+    layout = _Layout(_ON_HOST, 0, view.ndim, _UNSIGNED, 8 * view.itemsize, 1)
+    for k, (extent, stride) in enumerate(zip(view.shape or (), view.strides or ())):
+        layout.shape[k], layout.stride[k] = extent, stride // view.itemsize
+    return layout
+
+
 def _address(function: Any) -> Optional[int]:
     return ctypes.cast(function, c_void_p).value
 
@@ -91,7 +109,8 @@ def _make_method() -> _Method:
     library, python = filter_library(), ctypes.pythonapi
     interpreter = _Python(release=_address(python.PyEval_SaveThread), acquire=_address(python.PyEval_RestoreThread),
                           keep=_address(python.Py_IncRef), number=_address(python.PyLong_FromLong),
-                          pointer=_address(python.PyCapsule_GetPointer))
+                          pointer=_address(python.PyCapsule_GetPointer), buffer=_address(python.PyObject_GetBuffer),
+                          let_go=_address(python.PyBuffer_Release))
     library.sluice_python_init(ctypes.byref(interpreter))
     return _Method(b"sluice_filter_objects", _address(library.sluice_filter_objects), _FASTCALL, None)
 
@@ -146,17 +165,20 @@ class Objects:
 
 def objects_of(engine: Engine, frames: Tuple[Frame, Frame], steps: Tuple[int, int], count: int, source: Any,
                target: Any, new: Optional[Callable[[], Any]]) -> Optional[Objects]:
-    """Of those that are laid out as these two, which were filtered by such structs. None: their type does not tell."""
+    """Of those that are laid out as these two, of a type that _known knows, which were filtered by such structs. None:
+    they do not tell."""
     kind = type(source)
     if kind not in _apis:
         _apis[kind] = _api_of(kind)
     api = _apis[kind]
-    if api is None or type(target) is not kind or not 0 < count <= min(_FRAMES, engine.most):
+    if type(target) is not kind or not 0 < count <= min(_FRAMES, engine.most):
         return None
     layouts = [_layout_of(api, thing) for thing in (source, target)]
     if None in layouts:
         return None
-    objects = _Objects(filter=engine.handle, tensor=api.tensor, stream=api.stream, count=count)
+    objects = _Objects(filter=engine.handle, count=count)
+    if api is not None:
+        objects.tensor, objects.stream = api.tensor, api.stream
     for side in 0, 1:
         objects.layout[side], objects.frame[side], objects.step[side] = layouts[side], frames[side], steps[side]
     return Objects(engine, kind, objects, new)

@@ -16,6 +16,7 @@ import sluice
 import tools
 from conftest import Producer, noise
 from sluice._engine import Engine, _noting
+from sluice._objects import Objects
 from sluice._under_way import UnderWay
 from sluice.errors import DeviceError
 
@@ -527,6 +528,7 @@ def test_a_filter_that_is_used_again_while_it_is_called(monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(Engine, "run", again(Engine.run))
+            patch.setattr(Objects, "filtered", again(Objects.filtered))
             outer = np.asarray(call(a))
         assert np.all(outer == 245) and np.all(inner[0] == 55)
 

@@ -1,5 +1,6 @@
-"""Tensors that tell in C where they lie, by DLPack's exchange API: the same results and checks, without a look by
-Python. They are played by a class of the tests, and by torch where it has that API (from 2.10 on)."""
+"""Arrays that tell in C where they lie, by DLPack's exchange API or by Python's buffers: the same results and checks,
+without a look by Python. Those with the API are played by a class of the tests, and by torch's where they have it (from
+2.10 on)."""
 
 import ctypes
 import sys
@@ -72,9 +73,11 @@ API = _Api(major=1, minor=3, tensor=ctypes.cast(TELL, ctypes.c_void_p), stream=1
 LATER = _Api(major=2, before=ctypes.addressof(API))
 
 
-@pytest.fixture(params=["api", "a later one before it", "torch"])
+@pytest.fixture(params=["api", "a later one before it", "torch", "numpy"])
 def tensor(request, monkeypatch):
-    """A function from NumPy's arrays to tensors that tell."""
+    """A function from NumPy's arrays to those that tell."""
+    if request.param == "numpy":
+        return np.asarray
     if request.param == "torch":
         torch = pytest.importorskip("torch", reason="torch is not installed")
         if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
@@ -95,7 +98,7 @@ def tensor(request, monkeypatch):
 
 
 def plain(thing):
-    return thing.array if isinstance(thing, Tensor) else thing.numpy()
+    return thing if isinstance(thing, np.ndarray) else thing.array if isinstance(thing, Tensor) else thing.numpy()
 
 
 def test_python_does_not_look_at_frames_that_are_laid_out_like_the_last(tensor):
@@ -221,7 +224,7 @@ def test_a_frame_under_way_is_no_call(tensor):
     ids=["version", "no function", "name"])
 def test_other_apis_are_not_used(tensor, monkeypatch, api, name):
     if tensor is not Tensor:
-        pytest.skip("torch's API is what it is")
+        pytest.skip("others' ways are what they are")
     monkeypatch.setattr(Tensor, "__dlpack_c_exchange_api__", new_capsule(ctypes.addressof(api), name, None))
     frame, filter, told = noise(30, 40), sluice.Filter("invert"), Tensor.told
     for turn in range(4):
@@ -231,7 +234,7 @@ def test_other_apis_are_not_used(tensor, monkeypatch, api, name):
 
 def test_what_does_not_tell_is_looked_at(tensor):
     if tensor is not Tensor:
-        pytest.skip("torch's tensors tell")
+        pytest.skip("they always tell")
     filter = sluice.Filter("invert")
     for turn in range(4):
         frame = noise(30, 40, seed=turn)
@@ -241,6 +244,46 @@ def test_what_does_not_tell_is_looked_at(tensor):
             looks = Tensor.looks
             assert np.array_equal(plain(filter(source, out=tensor(np.zeros_like(frame)))), 255 - frame)
             assert turn == 0 or (Tensor.looks > looks) == (source is silent)
+
+
+READ_ONLY = noise(30, 40)
+READ_ONLY.flags.writeable = False
+
+
+def test_buffers_of_other_samples_are_looked_at():
+    """Some that have buffers are no frames, and some frames have other ones than NumPy's usual arrays."""
+    frame, filter, out = noise(30, 40, dtype="u2"), sluice.Filter("invert"), np.zeros((30, 40), "u2")
+    for turn in range(3):
+        assert np.array_equal(filter(frame, out=out), 65535 - frame) and (filter._last_call is None) == (turn == 0)
+        for other in (frame.view("i2"), frame.astype(">u2"), frame.view("S2"), frame.astype("f2")):
+            with pytest.raises(sluice.UsageError):
+                filter(other, out=out)
+        with pytest.raises(sluice.UsageError):
+            filter(frame, out=out.view("i2"))
+    assert np.array_equal(filter(READ_ONLY), 255 - READ_ONLY) and np.array_equal(filter(READ_ONLY), 255 - READ_ONLY)
+    filter(READ_ONLY.copy(), out=READ_ONLY.copy()), filter(READ_ONLY.copy(), out=READ_ONLY.copy())
+    for turn in range(2):
+        with pytest.raises(sluice.UsageError, match="may not be written"):
+            filter(READ_ONLY.copy(), out=READ_ONLY)
+    odd = np.zeros(2 * 30 * 40 + 1, "u1")[1:].view("u2").reshape(30, 40)  # at no multiple of its samples
+    odd[:] = frame
+    for turn in range(3):
+        assert np.array_equal(filter(odd), 65535 - frame)
+
+
+def test_a_buffer_is_let_go():
+    """An array may be resized again when the call is over, and so it may when the call was refused."""
+    frame, filter = noise(30, 40), sluice.Filter("invert")
+    out = np.zeros_like(frame)
+    for turn in range(3):
+        filter(frame, out=out)
+    assert filter._last_call is not None
+    small = np.zeros((29, 40), np.uint8)
+    with pytest.raises(sluice.UsageError):
+        filter(frame, out=small)
+    for array in out, small:
+        array.resize((10, 40), refcheck=False)
+    assert np.array_equal(filter(frame), 255 - frame)
 
 
 def test_several_threads(tensor):
