@@ -106,7 +106,7 @@ static void place_frames(const struct sluice_objects *objects, int side,
 {
     uint8_t *data = (uint8_t *)tensor->data + tensor->offset;
     for (int k = 0; k < objects->count; k++) {
-        frame[k] = objects->frame[side];
+        frame[k] = *objects->frame[side];
         frame[k].data[0] = data + k * objects->step[side];
     }
 }
@@ -147,7 +147,9 @@ static void *filter_at(const struct sluice_objects *objects, const struct told *
 static bool is_call(const struct sluice_objects *objects, ptrdiff_t arguments)
 {
     return objects->size >= sizeof *objects && arguments == 2 && objects->count >= 1 &&
-           objects->count <= SLUICE_OBJECT_FRAMES;
+           objects->count <= SLUICE_OBJECT_FRAMES &&
+           objects->frame[0]->size == sizeof *objects->frame[0] &&
+           objects->frame[1]->size == sizeof *objects->frame[1];
 }
 
 void *sluice_filter_objects(void *self, void *const *argument, ptrdiff_t arguments)

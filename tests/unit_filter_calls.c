@@ -339,7 +339,7 @@ static void lay_object(struct object *object, uint8_t *data, int frames, int row
 }
 
 static struct sluice_objects objects_like(struct sluice_filter *filter, const struct object *in,
-                                          const struct object *out)
+                                          const struct object *out, struct sluice_frame frame[2])
 {
     const struct object *const object[] = {in, out};
     struct sluice_objects objects = {.size = sizeof objects,
@@ -353,8 +353,8 @@ static struct sluice_objects objects_like(struct sluice_filter *filter, const st
             .device_type = 1, .dimensions = 3, .type = 1, .bits = 8, .lanes = 1};
         memcpy(layout->shape, object[side]->shape, 3 * sizeof *layout->shape);
         memcpy(layout->stride, object[side]->stride, 3 * sizeof *layout->stride);
-        objects.frame[side] = (struct sluice_frame){.size = sizeof objects.frame[side],
-                                                    .stride = {layout->stride[1]}};
+        frame[side] = (struct sluice_frame){.size = sizeof *frame, .stride = {layout->stride[1]}};
+        objects.frame[side] = &frame[side];
         objects.step[side] = layout->stride[0];
     }
     return objects;
@@ -374,7 +374,8 @@ static void objects_of_python_are_frames(void **state)
     struct object in, out;
     lay_object(&in, source, COUNT, ROWS, COLUMNS);
     lay_object(&out, target, COUNT, ROWS, COLUMNS);
-    struct sluice_objects objects = objects_like(filter, &in, &out);
+    struct sluice_frame frame[2], later = {.size = sizeof later + 8};
+    struct sluice_objects objects = objects_like(filter, &in, &out, frame);
     lock_given = lock_taken = 0;
     assert_int_equal(sluice_python_init(&python), SLUICE_STATUS_OK);
     assert_ptr_equal(call_objects(&objects, &in, &out), &out);
@@ -449,9 +450,10 @@ static void objects_of_python_are_frames(void **state)
     assert_int_equal(number, SLUICE_STATUS_USAGE);
     assert_non_null(strstr(test_sentence, "overlaps"));
     assert_int_equal(lock_taken, 3);
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 5; k++) {
         struct sluice_objects other = objects;
         void *const argument[] = {&in, &out, &out};
+        other.frame[1] = k == 4 ? &later : other.frame[1];
         other.count = k == 0 ? 0 : k == 1 ? SLUICE_OBJECT_FRAMES + 1 : COUNT;
         other.size -= k == 2;
         number = -1;

@@ -49,10 +49,12 @@ struct sluice_objects {
     int (*tensor)(void *object, void *tensor);
     int (*stream)(int device_type, int32_t device, void **stream);
 
-    struct sluice_layout layout[2]; // of what comes in, of what goes out
-    struct sluice_frame frame[2];   // all but data[0], which is where the array begins
-    ptrdiff_t step[2];              // bytes from frame to frame of an array of several
-    int count;                      // frames in an array: 1 to SLUICE_OBJECT_FRAMES
+    // Of what comes in, and of what goes out.
+    struct sluice_layout layout[2];
+    const struct sluice_frame
+        *frame[2];     // all but data[0], which is where the array begins; of this version
+    ptrdiff_t step[2]; // bytes from frame to frame of an array of several
+    int count;         // frames in an array: 1 to SLUICE_OBJECT_FRAMES
 };
 
 // Tell what interpreter it is, of which a process has one: the first call counts. It has returned before
@@ -63,7 +65,7 @@ SLUICE_API enum sluice_status sluice_python_init(const struct sluice_python *pyt
 // of the frames of one plane in the first, into the second, on the current stream of the source's type
 // and device. `self` is a capsule of struct sluice_objects, "sluice_objects". Returns the second one, or
 // an int: SLUICE_STATUS_END if one of them is laid out otherwise, and nothing was done;
-// SLUICE_STATUS_USAGE for other numbers of arguments or frames, or a struct of an earlier version; what
+// SLUICE_STATUS_USAGE for other numbers of arguments or frames, or structs of other versions; what
 // sluice_filter_run_many() failed with. NULL, with an exception, if an object did not tell.
 SLUICE_API void *sluice_filter_objects(void *self, void *const *argument, ptrdiff_t arguments);
 

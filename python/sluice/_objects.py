@@ -35,7 +35,7 @@ class _Layout(ctypes.Structure):
 
 class _Objects(Sized):
     _fields_ = [("size", c_size_t), ("filter", c_void_p), ("tensor", c_void_p), ("stream", c_void_p),
-                ("layout", _Layout * 2), ("frame", Frame * 2), ("step", c_ssize_t * 2), ("count", c_int)]
+                ("layout", _Layout * 2), ("frame", POINTER(Frame) * 2), ("step", c_ssize_t * 2), ("count", c_int)]
 
 
 class _Python(Sized):
@@ -136,10 +136,11 @@ class Objects:
     new: makes a result; None: they are given.
     """
 
-    def __init__(self, engine: Engine, kind: type, objects: _Objects, new: Optional[Callable[[], Any]]) -> None:
+    def __init__(self, engine: Engine, kind: type, objects: _Objects, frames: Tuple[Frame, Frame],
+                 new: Optional[Callable[[], Any]]) -> None:
         self.engine = engine
         self._kind, self._new = kind, new
-        self._objects = objects
+        self._keep = objects, frames
         self._filter = _function_of(objects)
 
     def filtered(self, source: Any, out: Any) -> Any:
@@ -180,5 +181,6 @@ def objects_of(engine: Engine, frames: Tuple[Frame, Frame], steps: Tuple[int, in
     if api is not None:
         objects.tensor, objects.stream = api.tensor, api.stream
     for side in 0, 1:
-        objects.layout[side], objects.frame[side], objects.step[side] = layouts[side], frames[side], steps[side]
-    return Objects(engine, kind, objects, new)
+        objects.layout[side], objects.step[side] = layouts[side], steps[side]
+        objects.frame[side] = ctypes.pointer(frames[side])
+    return Objects(engine, kind, objects, frames, new)
