@@ -92,8 +92,7 @@ struct cpu_executor {
     pthread_cond_t work_there, frame_done;
     // ---- guarded by lock ----
     long long tickets;
-    long long
-        busy_ns; // what the last frame took of processors, or of time, if untimed; 0: there was none
+    long long busy_ns; // of the last frame's span; 0: there was none
     bool closing;
 };
 
@@ -284,7 +283,8 @@ static bool work_locked(struct cpu_executor *self, int number)
     workspace->taken = true;
     pthread_mutex_unlock(&self->lock);
     // Processor time: the cores are shared with codecs, and waiting for one is not work. To ask for it takes
-    // longer than to filter the smallest frames.
+    // longer than to filter the smallest frames, so those that are untimed have the time that passed; where
+    // that was long for another reason, some frames are left to workers.
     long long (*const clock)(void) = slot->work.untimed ? host_now_ns : host_thread_ns;
     long long start = clock();
     run_band(self, workspace, slot, phase, band);

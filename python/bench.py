@@ -109,7 +109,7 @@ def calls_of(seconds_of, most):
     count = 2
     while count < most and count * seconds_of(count) < SECONDS / 4:
         count *= 2
-    return max(1, min(most, int(SECONDS / seconds_of(count))))
+    return max(2, min(most, int(SECONDS / seconds_of(count))))
 
 
 def clock(function, calls, finish, now=time.perf_counter):

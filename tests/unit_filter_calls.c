@@ -223,249 +223,326 @@ struct object {
     const int64_t *shape, *stride;
     uint64_t offset;
     int64_t extent[2 * SLUICE_DIMENSIONS]; // shape, strides
-    bool tells, read_only;
+    bool silent, read_only;
     int references;
 };
 
-static int lock_given, lock_taken;
+// What the functions of a stand-in for an interpreter were called for.
+static struct {
+    int saved, restored, errors, cleared, buffers, streams;
+    long number; // that was made last
+    struct object none;
+} python_did;
 
 static int tell_tensor(void *object, void *tensor)
 {
+    if (((struct object *)object)->silent) {
+        python_did.errors++;
+        return -1;
+    }
     memcpy(tensor, object, offsetof(struct object, extent));
-    return ((struct object *)object)->tells ? 0 : -1;
+    return 0;
 }
 
-static int refuse_stream(int device_type, int32_t device, void **stream)
+static int fail_stream(int device_type, int32_t device, void **stream)
 {
-    (void)device_type, (void)device, (void)stream;
-    fail_msg("host memory is asked for its stream");
+    assert_int_equal(device_type, 2);
+    assert_int_equal(device, 0);
+    assert_non_null(stream);
+    python_did.streams++;
+    python_did.errors++;
     return -1;
 }
 
-static void *give_lock(void)
+static void *save_thread(void)
 {
-    lock_given++;
-    return &lock_given;
+    python_did.saved++;
+    return &python_did;
 }
 
-static void take_lock(void *thread)
+static void restore_thread(void *thread)
 {
-    assert_ptr_equal(thread, &lock_given);
-    assert_int_equal(lock_given, ++lock_taken);
+    assert_ptr_equal(thread, &python_did);
+    assert_int_equal(python_did.saved, ++python_did.restored);
 }
 
-static void keep_object(void *object)
+static void inc_ref(void *object)
 {
     ((struct object *)object)->references++;
 }
 
-static long number; // that was returned
-
-static void *make_number(long value)
+static void clear_error(void)
 {
-    number = value;
-    return &number;
+    python_did.cleared = python_did.errors;
 }
 
-static void *open_capsule(void *capsule, const char *name)
+static void *from_long(long value)
+{
+    python_did.number = value;
+    return &python_did.number;
+}
+
+static void *capsule_pointer(void *capsule, const char *name)
 {
     assert_string_equal(name, "sluice_objects");
     return capsule;
 }
 
-static int buffers_held;
-
-static int hold_buffer(void *object, void *view, int flags)
+static int get_buffer(void *object, void *view, int flags)
 {
+    enum { WRITABLE = 1, FORMAT = 4, STRIDES = 24 };
     struct object *from = object;
+    int bytes = from->bits / 8;
     struct {
         void *data, *owner;
         ptrdiff_t bytes, sample_bytes;
         int read_only, dimensions;
         const char *format;
-        const int64_t *shape, *stride, *suboffset;
-        void *internal;
+        const ptrdiff_t *shape, *stride, *suboffset;
+        ptrdiff_t *own; // as `internal` is the exporter's
     } buffer = {.data = (uint8_t *)from->data + from->offset,
                 .owner = object,
-                .sample_bytes = 1,
+                .sample_bytes = bytes,
                 .dimensions = from->dimensions,
-                .format = from->type == 1 ? "B" : "b",
-                .shape = from->shape,
-                .stride = from->stride};
-    assert_int_equal(flags & ~1, 4 | 24);
-    if (!from->tells || (flags & 1 && from->read_only))
+                .format = from->type != 1 ? "b"
+                          : bytes == 1    ? "B"
+                                          : "H",
+                .own = calloc(2 * SLUICE_DIMENSIONS, sizeof *buffer.own)};
+    assert_non_null(buffer.own);
+    assert_int_equal(flags & ~WRITABLE, FORMAT | STRIDES);
+    if (from->silent || (flags & WRITABLE && from->read_only)) {
+        python_did.errors++;
+        free(buffer.own);
         return -1;
+    }
+    for (int k = 0; k < 2 * SLUICE_DIMENSIONS; k++)
+        buffer.own[k] = (ptrdiff_t)from->extent[k] * (k < SLUICE_DIMENSIONS ? 1 : bytes);
+    buffer.shape = buffer.own;
+    buffer.stride = buffer.own + SLUICE_DIMENSIONS;
     memcpy(view, &buffer, sizeof buffer);
-    buffers_held++;
+    python_did.buffers++;
     return 0;
 }
 
-static void let_buffer_go(void *view)
+static void release_buffer(void *view)
 {
-    assert_non_null(((void **)view)[1]);
-    buffers_held--;
+    enum { INTERNAL = 9 }; // words before it: two of the members are ints
+    free(((void **)view)[INTERNAL]);
+    python_did.buffers--;
 }
 
 static const struct sluice_python python = {.size = sizeof python,
-                                            .release = give_lock,
-                                            .acquire = take_lock,
-                                            .keep = keep_object,
-                                            .number = make_number,
-                                            .pointer = open_capsule,
-                                            .buffer = hold_buffer,
-                                            .let_go = let_buffer_go};
+                                            .none = &python_did.none,
+                                            .save_thread = save_thread,
+                                            .restore_thread = restore_thread,
+                                            .inc_ref = inc_ref,
+                                            .clear_error = clear_error,
+                                            .from_long = from_long,
+                                            .capsule_pointer = capsule_pointer,
+                                            .get_buffer = get_buffer,
+                                            .release_buffer = release_buffer};
 
-static void *call_objects(struct sluice_objects *objects, struct object *in, struct object *out)
+enum { OBJECT_FRAMES = 5, OBJECT_SAMPLES = OBJECT_FRAMES * 31 * 65, OBJECT_OFFSET = 6 };
+
+// Two arrays of gray frames, one behind the other, and what their calls have in common.
+struct pair_of_objects {
+    struct sluice_filter *filter;
+    int bytes; // of a sample
+    uint8_t *memory[2];
+    struct object in, out;
+    struct sluice_frame frame[2];
+    struct sluice_objects objects;
+};
+
+static void lay_object(struct object *object, uint8_t *memory, int bytes)
+{
+    const int64_t rows = gray_format.height, columns = gray_format.width;
+    *object =
+        (struct object){.data = memory,
+                        .offset = OBJECT_OFFSET,
+                        .device_type = 1,
+                        .dimensions = 3,
+                        .type = 1,
+                        .bits = (uint8_t)(8 * bytes),
+                        .lanes = 1,
+                        .extent = {OBJECT_FRAMES, rows, columns, 0, rows * columns, columns, 1}};
+    object->shape = object->extent;
+    object->stride = object->extent + SLUICE_DIMENSIONS;
+}
+
+static void pair_of_objects_init(struct pair_of_objects *pair, int bytes)
+{
+    struct sluice_format format = gray_format;
+    format.pixfmt = bytes == 1 ? "gray" : "gray16le";
+    struct sluice_filter_config config = test_config("invert", &format);
+    struct object *const object[] = {&pair->in, &pair->out};
+    *pair = (struct pair_of_objects){.filter = test_filter(&config), .bytes = bytes};
+    pair->objects = (struct sluice_objects){.size = sizeof pair->objects,
+                                            .filter = pair->filter,
+                                            .tensor = tell_tensor,
+                                            .stream = fail_stream,
+                                            .count = OBJECT_FRAMES};
+    for (int side = 0; side < 2; side++) {
+        struct sluice_layout *layout = &pair->objects.layout[side];
+        pair->memory[side] = malloc(OBJECT_OFFSET + OBJECT_SAMPLES * (size_t)bytes);
+        assert_non_null(pair->memory[side]);
+        for (int k = 0; k < OBJECT_OFFSET + OBJECT_SAMPLES * bytes; k++)
+            pair->memory[side][k] = (uint8_t)(side ? 77 : k * 7);
+        lay_object(object[side], pair->memory[side], bytes);
+        *layout = (struct sluice_layout){
+            .device_type = 1, .dimensions = 3, .type = 1, .bits = (uint8_t)(8 * bytes), .lanes = 1};
+        memcpy(layout->shape, object[side]->shape, sizeof layout->shape);
+        memcpy(layout->stride, object[side]->stride, sizeof layout->stride);
+        pair->frame[side] = (struct sluice_frame){.size = sizeof pair->frame[side],
+                                                  .stride = {layout->stride[1] * bytes}};
+        pair->objects.frame[side] = &pair->frame[side];
+        pair->objects.step[side] = (ptrdiff_t)layout->stride[0] * bytes;
+    }
+    assert_int_equal(sluice_python_init(&python), SLUICE_STATUS_OK);
+    memset(&python_did, 0, sizeof python_did);
+}
+
+static void pair_of_objects_finish(struct pair_of_objects *pair)
+{
+    assert_int_equal(python_did.cleared, python_did.errors);
+    assert_int_equal(python_did.saved, python_did.restored);
+    assert_int_equal(python_did.buffers, 0);
+    sluice_filter_destroy(&pair->filter);
+    free(pair->memory[0]);
+    free(pair->memory[1]);
+}
+
+static void *call_objects(struct pair_of_objects *pair, struct object *in, struct object *out)
 {
     void *const argument[] = {in, out};
-    return sluice_filter_objects(objects, argument, 2);
+    return sluice_filter_objects(&pair->objects, argument, 2);
 }
 
-// Frames of gray bytes, one behind the other.
-static void lay_object(struct object *object, uint8_t *data, int frames, int rows, int columns)
+// The result has been made: all of it; or nothing of it.
+static void check_result(const struct pair_of_objects *pair, bool made)
 {
-    *object = (struct object){.data = data - 3,
-                              .offset = 3,
-                              .device_type = 1,
-                              .dimensions = 3,
-                              .type = 1,
-                              .bits = 8,
-                              .lanes = 1,
-                              .shape = object->extent,
-                              .stride = object->extent + SLUICE_DIMENSIONS,
-                              .tells = true};
-    const int64_t extent[] = {frames, rows, columns, 0, (int64_t)rows * columns, columns, 1};
-    memcpy(object->extent, extent, sizeof extent);
-}
-
-static struct sluice_objects objects_like(struct sluice_filter *filter, const struct object *in,
-                                          const struct object *out, struct sluice_frame frame[2])
-{
-    const struct object *const object[] = {in, out};
-    struct sluice_objects objects = {.size = sizeof objects,
-                                     .filter = filter,
-                                     .tensor = tell_tensor,
-                                     .stream = refuse_stream,
-                                     .count = (int)in->shape[0]};
-    for (int side = 0; side < 2; side++) {
-        struct sluice_layout *layout = &objects.layout[side];
-        *layout = (struct sluice_layout){
-            .device_type = 1, .dimensions = 3, .type = 1, .bits = 8, .lanes = 1};
-        memcpy(layout->shape, object[side]->shape, 3 * sizeof *layout->shape);
-        memcpy(layout->stride, object[side]->stride, 3 * sizeof *layout->stride);
-        frame[side] = (struct sluice_frame){.size = sizeof *frame, .stride = {layout->stride[1]}};
-        objects.frame[side] = &frame[side];
-        objects.step[side] = layout->stride[0];
-    }
-    return objects;
+    for (int k = 0; k < OBJECT_OFFSET + OBJECT_SAMPLES * pair->bytes; k++)
+        assert_int_equal(pair->memory[1][k],
+                         made && k >= OBJECT_OFFSET ? 255 - pair->memory[0][k] : 77);
 }
 
 static void objects_of_python_are_frames(void **state)
 {
-    enum { COUNT = 5, COLUMNS = 65, ROWS = 31, BYTES = COLUMNS * ROWS };
     (void)state;
-    struct sluice_filter_config config = test_config("invert", &gray_format);
-    struct sluice_filter *filter = test_filter(&config);
-    uint8_t *source = malloc(COUNT * BYTES), *target = calloc(COUNT, BYTES);
-    assert_non_null(source);
-    assert_non_null(target);
-    for (int k = 0; k < COUNT * BYTES; k++)
-        source[k] = (uint8_t)(k * 7);
-    struct object in, out;
-    lay_object(&in, source, COUNT, ROWS, COLUMNS);
-    lay_object(&out, target, COUNT, ROWS, COLUMNS);
-    struct sluice_frame frame[2], later = {.size = sizeof later + 8};
-    struct sluice_objects objects = objects_like(filter, &in, &out, frame);
-    lock_given = lock_taken = 0;
-    assert_int_equal(sluice_python_init(&python), SLUICE_STATUS_OK);
-    assert_ptr_equal(call_objects(&objects, &in, &out), &out);
-    for (int k = 0; k < COUNT * BYTES; k++)
-        assert_int_equal(target[k], 255 - source[k]);
-    assert_int_equal(lock_taken, 1);
-    assert_int_equal(out.references, 1);
-    assert_ptr_equal(call_objects(&objects, &in, &in), &in); // a result over its source
-    assert_memory_equal(source, target, COUNT * BYTES);
+    for (int k = 0; k < 4; k++) { // of one byte and of two, as tensors and as buffers
+        struct pair_of_objects pair;
+        pair_of_objects_init(&pair, 1 + k % 2);
+        if (k >= 2)
+            pair.objects.tensor = NULL, pair.objects.stream = NULL;
+        pair.in.read_only = true;
+        assert_ptr_equal(call_objects(&pair, &pair.in, &pair.out), &pair.out);
+        check_result(&pair, true);
+        assert_int_equal(pair.out.references, 1);
+        assert_int_equal(python_did.restored, 1);
+        pair.in.read_only = false;
+        assert_ptr_equal(call_objects(&pair, &pair.in, &pair.in), &pair.in); // over its source
+        assert_memory_equal(pair.memory[0] + OBJECT_OFFSET, pair.memory[1] + OBJECT_OFFSET,
+                            OBJECT_SAMPLES * (size_t)pair.bytes);
+        assert_int_equal(python_did.streams, 0);
+        pair_of_objects_finish(&pair);
+    }
+}
 
-    memset(target, 77,
-           COUNT * BYTES); // nothing is done to what is laid out otherwise, or does not tell
-    for (int k = 0; k < 12; k++) {
-        struct object other = out;
-        other.shape = other.extent, other.stride = other.shape + SLUICE_DIMENSIONS;
-        other.tells = k != 0;
-        other.device_type += k == 1;
-        other.device += k == 2;
-        other.dimensions -= k == 3;
-        other.type += k == 4;
-        other.bits += k == 5;
-        other.lanes += k == 6;
-        other.stride = k == 7 ? NULL : other.stride;
-        if (k >= 8)
-            other
-                .extent[2 *
-                        (k -
-                         8)]++; // of frames, of columns, from frame to frame, from column to column
+// Member `k` of an object is another; false: it has no more.
+static bool change_object(struct object *object, int k, bool buffer)
+{
+    static const int extents[] = {0, 1, 2, 4, 5, 6};
+    object->shape = object->extent;
+    object->stride = object->extent + SLUICE_DIMENSIONS;
+    object->silent = k == 0;
+    object->dimensions += k == 1 ? 2 : 0;
+    object->dimensions -= k == 2;
+    object->type += k == 3;
+    if (k >= 4 && k < 10)
+        object->extent[extents[k - 4]]++;
+    object->bits = (uint8_t)(k == 10 ? 24 - object->bits : object->bits); // 16 for 8, 8 for 16
+    object->device_type += k == 11;
+    object->device += k == 12;
+    object->lanes += k == 13;
+    object->stride = k == 14 ? NULL : object->stride;
+    return k < (buffer ? 11 : 15);
+}
+
+static void objects_of_other_layouts_are_left_alone(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        struct pair_of_objects pair;
+        pair_of_objects_init(&pair, 1 + way % 2);
+        if (way >= 2)
+            pair.objects.tensor = NULL, pair.objects.stream = NULL;
         for (int side = 0; side < 2; side++) {
-            number = -1;
-            void *returned =
-                side ? call_objects(&objects, &in, &other) : call_objects(&objects, &other, &out);
-            assert_ptr_equal(returned, k ? &number : NULL);
-            assert_int_equal(number, k ? SLUICE_STATUS_END : -1);
+            struct object other = side ? pair.out : pair.in;
+            for (int k = 0; change_object(&other, k, way >= 2); k++) {
+                python_did.none.references = 0;
+                void *returned = side ? call_objects(&pair, &pair.in, &other)
+                                      : call_objects(&pair, &other, &pair.out);
+                if (returned != &python_did.none || python_did.none.references != 1)
+                    fail_msg("way %d, side %d, member %d", way, side, k);
+                assert_int_equal(python_did.cleared, python_did.errors);
+                assert_int_equal(python_did.buffers, 0);
+                other = side ? pair.out : pair.in;
+            }
         }
+        if (way >= 2) {
+            pair.out.read_only = true;
+            assert_ptr_equal(call_objects(&pair, &pair.in, &pair.out), &python_did.none);
+        }
+        check_result(&pair, false);
+        assert_int_equal(python_did.saved, 0);
+        pair_of_objects_finish(&pair);
     }
-    for (int k = 0; k < COUNT * BYTES; k++)
-        assert_int_equal(target[k], 77);
-    assert_int_equal(lock_given, 2);
-    assert_int_equal(in.references + out.references, 2);
+}
 
-    objects.tensor = NULL; // by buffers
-    objects.stream = NULL;
-    assert_ptr_equal(call_objects(&objects, &in, &out), &out);
-    for (int k = 0; k < COUNT * BYTES; k++)
-        assert_int_equal(target[k], 255 - source[k]);
-    memset(target, 77, COUNT * BYTES);
-    for (int k = 0; k < 7; k++) {
-        struct object other = out;
-        other.shape = other.extent, other.stride = other.shape + SLUICE_DIMENSIONS;
-        other.tells = k != 0;
-        other.read_only = k == 1;
-        other.dimensions += k == 2 ? 2 : 0;
-        other.type += k == 3;
-        if (k >= 4)
-            other.extent[2 * (k - 3)]++;
-        number = -1;
-        assert_ptr_equal(call_objects(&objects, &in, &other), k > 1 ? &number : NULL);
-        assert_int_equal(number, k > 1 ? SLUICE_STATUS_END : -1);
-        assert_int_equal(buffers_held, 0);
+static void objects_of_a_gpu_ask_for_the_stream(void **state)
+{
+    (void)state;
+    struct pair_of_objects pair;
+    pair_of_objects_init(&pair, 1);
+    pair.in.device_type = pair.out.device_type = 2;
+    pair.objects.layout[0].device_type = pair.objects.layout[1].device_type = 2;
+    assert_ptr_equal(call_objects(&pair, &pair.in, &pair.out), &python_did.none);
+    assert_int_equal(python_did.streams, 1);
+    assert_int_equal(python_did.saved, 0);
+    check_result(&pair, false);
+    pair_of_objects_finish(&pair);
+}
+
+static void calls_of_python_are_refused_with_a_number(void **state)
+{
+    (void)state;
+    struct pair_of_objects pair;
+    pair_of_objects_init(&pair, 1);
+    const struct sluice_objects objects = pair.objects;
+    const struct sluice_frame later = {.size = sizeof later + 8};
+    void *const argument[] = {&pair.in, &pair.out, &pair.out};
+    for (int k = 0; k < 6; k++) {
+        pair.objects = objects;
+        pair.objects.count = k == 0 ? 0 : k == 1 ? SLUICE_OBJECT_FRAMES + 1 : OBJECT_FRAMES;
+        pair.objects.size -= k == 2;
+        pair.objects.frame[1] = k == 3 ? &later : pair.objects.frame[1];
+        pair.objects.layout[0].dimensions += k == 4 ? 2 : 0;
+        python_did.number = -1;
+        assert_ptr_equal(sluice_filter_objects(&pair.objects, argument, k == 5 ? 3 : 2),
+                         &python_did.number);
+        assert_int_equal(python_did.number, SLUICE_STATUS_USAGE);
     }
-    for (int k = 0; k < COUNT * BYTES; k++)
-        assert_int_equal(target[k], 77);
-    out.read_only = true; // a source may be
-    assert_ptr_equal(call_objects(&objects, &out, &in), &in);
-    out.read_only = false;
-    assert_int_equal(buffers_held, 0);
-    lock_given = lock_taken = 2;
-
-    objects.step[1] = BYTES - 1; // what a filter refuses is refused of objects, too
-    assert_ptr_equal(call_objects(&objects, &in, &in), &number);
-    assert_int_equal(number, SLUICE_STATUS_USAGE);
+    pair.objects = objects;
+    check_result(&pair, false);
+    pair.objects.step[1]--; // what a filter refuses is refused of objects, too
+    assert_ptr_equal(call_objects(&pair, &pair.in, &pair.in), &python_did.number);
+    assert_int_equal(python_did.number, SLUICE_STATUS_USAGE);
     assert_non_null(strstr(test_sentence, "overlaps"));
-    assert_int_equal(lock_taken, 3);
-    for (int k = 0; k < 5; k++) {
-        struct sluice_objects other = objects;
-        void *const argument[] = {&in, &out, &out};
-        other.frame[1] = k == 4 ? &later : other.frame[1];
-        other.count = k == 0 ? 0 : k == 1 ? SLUICE_OBJECT_FRAMES + 1 : COUNT;
-        other.size -= k == 2;
-        number = -1;
-        assert_ptr_equal(sluice_filter_objects(&other, argument, k == 3 ? 3 : 2), &number);
-        assert_int_equal(number, SLUICE_STATUS_USAGE);
-    }
+    assert_int_equal(python_did.restored, 1);
     struct sluice_python earlier = python;
     earlier.size--;
     assert_int_equal(sluice_python_init(&earlier), SLUICE_STATUS_USAGE);
-    sluice_filter_destroy(&filter);
-    free(source);
-    free(target);
+    pair_of_objects_finish(&pair);
 }
 
 // ---- sizes of structs ----
@@ -967,6 +1044,9 @@ int main(void)
         cmocka_unit_test(any_number_of_frames_is_run_by_one_call),
         cmocka_unit_test(a_call_for_many_frames_ends_with_the_first_that_is_refused),
         cmocka_unit_test(objects_of_python_are_frames),
+        cmocka_unit_test(objects_of_other_layouts_are_left_alone),
+        cmocka_unit_test(objects_of_a_gpu_ask_for_the_stream),
+        cmocka_unit_test(calls_of_python_are_refused_with_a_number),
         cmocka_unit_test(callers_have_other_versions),
         cmocka_unit_test(changes_are_whole_or_refused),
         cmocka_unit_test(statistics_are_of_the_frame_received_last),

@@ -229,7 +229,7 @@ static void results_are_those_of_the_reference(void **state)
 
 static const char *overlapping_chain(int k)
 {
-    static const char *const chain[] = {"gaussian=1", "gaussian=2", "gaussian=3"};
+    static const char *const chain[] = {"gaussian=sigma=1", "gaussian=sigma=2", "gaussian=sigma=3"};
     return chain[k / 20];
 }
 
@@ -244,14 +244,15 @@ static void frames_overlap(void **state)
     struct sluice_filter *filter = gpu_filter(overlapping_chain(0), &input, IN_FLIGHT);
     struct device_pairs pairs;
     struct sluice_frame from[2], to[2], made = {.size = sizeof made};
+    char text[32];
     pairs_init(&pairs, &input, FRAMES);
     int received = 0;
     for (int k = 0; k < FRAMES; k += 2) {
         pairs_frames(&pairs, k, 2, from, to);
         from[0].pts = k, from[1].pts = k + 1;
+        snprintf(text, sizeof text, "gaussian.sigma=%d", 1 + k / 20);
         if (k && k % 20 == 0)
-            assert_int_equal(sluice_filter_set_chain(filter, overlapping_chain(k), NULL, 0),
-                             SLUICE_STATUS_OK);
+            assert_int_equal(sluice_filter_set(filter, text, NULL, 0), SLUICE_STATUS_OK);
         enum sluice_status status;
         while ((status = sluice_filter_submit_many(filter, from, to, 2, NULL)) ==
                SLUICE_STATUS_AGAIN) {
@@ -615,8 +616,8 @@ int late_stream_end(void *stream) __attribute__((weak));
 // after it has let the filter's kernel begin.
 static void check_late_caller(const char *pixfmt, const char *chain)
 {
-    const long long a_while = 4000000; // clocks of a GPU, some milliseconds
-    const struct sluice_format input = test_format(pixfmt, 642, 360);
+    const long long a_while = 40000000; // clocks of a GPU, some 20 milliseconds
+    const struct sluice_format input = test_format(pixfmt, 640, 360);
     struct sluice_format output = {.size = sizeof output};
     struct sluice_filter *filter = gpu_filter(chain, &input, 0);
     sluice_filter_output(filter, &output);

@@ -1,22 +1,20 @@
-"""Arrays that tell in C where they lie: frames of a layout go through the library without a look at them by Python."""
+"""Arrays that C can describe: frames of one layout go through the library without a look at them by Python."""
 
 from __future__ import annotations
 
 import ctypes
-import sys
-from ctypes import (POINTER, PYFUNCTYPE, c_char_p, c_int, c_int32, c_int64, c_size_t, c_ssize_t, c_uint8, c_uint16,
-                    c_uint32, c_void_p, py_object)
+from ctypes import (POINTER, PYFUNCTYPE, c_char_p, c_int, c_int32, c_int64, c_size_t, c_ssize_t, c_uint8,
+                    c_uint16, c_uint32, c_void_p, py_object)
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ._arrays import _pointer, _Tensor
 from ._engine import Engine
-from ._library import END, Frame, Sized, filter_library
+from ._library import OK, Frame, Sized, filter_library
 
 _DIMENSIONS, _FRAMES = 4, 64  # include/sluice/python.h
 _MAJOR = 1  # of DLPack's versions
-_NAME = b"dlpack_exchange_api"
-_OBJECTS = b"sluice_objects"  # which a capsule does not copy
-_ON_HOST, _UNSIGNED = 1, 1  # kDLCPU, kDLUInt
+_API_NAME, _OBJECTS_NAME = b"dlpack_exchange_api", b"sluice_objects"
+_ON_HOST, _ON_CUDA, _PINNED, _UNSIGNED = 1, 2, 3, 1  # kDLCPU, kDLCUDA, kDLCUDAHost; kDLUInt
 _FASTCALL = 0x80  # METH_FASTCALL
 
 
@@ -39,8 +37,9 @@ class _Objects(Sized):
 
 
 class _Python(Sized):
-    _fields_ = [("size", c_size_t), ("release", c_void_p), ("acquire", c_void_p), ("keep", c_void_p),
-                ("number", c_void_p), ("pointer", c_void_p), ("buffer", c_void_p), ("let_go", c_void_p)]
+    _fields_ = [("size", c_size_t), ("none", py_object), ("save_thread", c_void_p), ("restore_thread", c_void_p),
+                ("inc_ref", c_void_p), ("clear_error", c_void_p), ("from_long", c_void_p),
+                ("capsule_pointer", c_void_p), ("get_buffer", c_void_p), ("release_buffer", c_void_p)]
 
 
 class _Method(ctypes.Structure):
@@ -49,13 +48,16 @@ class _Method(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("function", c_void_p), ("flags", c_int), ("help", c_char_p)]
 
 
+# ---- layouts ----
+
+
 def _api_of(kind: type) -> Optional[_Api]:
     """The exchange API of a type; None: it has none that is known."""
     capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
-    if capsule is None or sys.implementation.name != "cpython":
+    if capsule is None:
         return None
     try:
-        address = _pointer(capsule, _NAME)
+        address = _pointer(capsule, _API_NAME)
     except ValueError:  # no capsule, or one of another name
         return None
     while address:
@@ -69,17 +71,18 @@ def _api_of(kind: type) -> Optional[_Api]:
 _apis: Dict[type, Optional[_Api]] = {}
 
 
-def _layout_of(api: Optional[_Api], thing: Any) -> Optional[_Layout]:
-    return _layout_of_buffer(thing) if api is None else _layout_of_tensor(api, thing)
+def _layout_of(api: Optional[_Api], array: Any) -> Optional[_Layout]:
+    return _layout_of_buffer(array) if api is None else _layout_of_tensor(api, array)
 
 
-def _layout_of_tensor(api: _Api, thing: Any) -> Optional[_Layout]:
+def _layout_of_tensor(api: _Api, array: Any) -> Optional[_Layout]:
     tensor = _Tensor()
     try:
-        status = PYFUNCTYPE(c_int, py_object, POINTER(_Tensor))(api.tensor)(thing, ctypes.byref(tensor))
-    except Exception:  # the type's own, of an array that has no address
+        status = PYFUNCTYPE(c_int, py_object, POINTER(_Tensor))(api.tensor)(array, ctypes.byref(tensor))
+    except (BufferError, NotImplementedError, RuntimeError, TypeError, ValueError):  # the type's own; no other's
         return None
-    if status or not 0 < tensor.ndim <= _DIMENSIONS or not tensor.strides:
+    if status or not 0 < tensor.ndim <= _DIMENSIONS or not tensor.strides or \
+            tensor.device_type not in (_ON_HOST, _ON_CUDA, _PINNED):
         return None
     layout = _Layout(tensor.device_type, tensor.device_id, tensor.ndim, tensor.code, tensor.bits, tensor.lanes)
     for k in range(tensor.ndim):
@@ -87,45 +90,65 @@ def _layout_of_tensor(api: _Api, thing: Any) -> Optional[_Layout]:
     return layout
 
 
-def _layout_of_buffer(thing: Any) -> Optional[_Layout]:
+def _layout_of_buffer(array: Any) -> Optional[_Layout]:
     try:
-        view = memoryview(thing)
+        view = memoryview(array)
     except (TypeError, ValueError, BufferError):  # it has none
         return None
-    if view.format not in ("B", "H") or not 0 < view.ndim <= _DIMENSIONS:
+    if view.format not in ("B", "H") or not 0 < view.ndim <= _DIMENSIONS or view.shape is None or \
+            view.strides is None or any(stride % view.itemsize for stride in view.strides):
         return None
     layout = _Layout(_ON_HOST, 0, view.ndim, _UNSIGNED, 8 * view.itemsize, 1)
-    for k, (extent, stride) in enumerate(zip(view.shape or (), view.strides or ())):
+    for k, (extent, stride) in enumerate(zip(view.shape, view.strides)):
         layout.shape[k], layout.stride[k] = extent, stride // view.itemsize
     return layout
+
+
+# ---- the function ----
 
 
 def _address(function: Any) -> Optional[int]:
     return ctypes.cast(function, c_void_p).value
 
 
-def _make_method() -> _Method:
-    """sluice_filter_objects() as a function of Python, which an extension module would be compiled for."""
+def _keep_for_good(thing: Any) -> None:
+    """Functions that were made of it may be the last that goes, after the globals of modules."""
+    increment = ctypes.pythonapi["Py_IncRef"]
+    increment.restype, increment.argtypes = None, [py_object]
+    increment(thing)
+
+
+def _make_method() -> Optional[_Method]:
+    """sluice_filter_objects() as a method of Python, which needs no extension module. None: the library wants to know
+    more of the interpreter."""
     library, python = filter_library(), ctypes.pythonapi
-    interpreter = _Python(release=_address(python.PyEval_SaveThread), acquire=_address(python.PyEval_RestoreThread),
-                          keep=_address(python.Py_IncRef), number=_address(python.PyLong_FromLong),
-                          pointer=_address(python.PyCapsule_GetPointer), buffer=_address(python.PyObject_GetBuffer),
-                          let_go=_address(python.PyBuffer_Release))
-    library.sluice_python_init(ctypes.byref(interpreter))
-    return _Method(b"sluice_filter_objects", _address(library.sluice_filter_objects), _FASTCALL, None)
+    interpreter = _Python(none=None, save_thread=_address(python.PyEval_SaveThread),
+                          restore_thread=_address(python.PyEval_RestoreThread), inc_ref=_address(python.Py_IncRef),
+                          clear_error=_address(python.PyErr_Clear), from_long=_address(python.PyLong_FromLong),
+                          capsule_pointer=_address(python.PyCapsule_GetPointer),
+                          get_buffer=_address(python.PyObject_GetBuffer),
+                          release_buffer=_address(python.PyBuffer_Release))
+    if library.sluice_python_init(ctypes.byref(interpreter)) != OK:
+        return None
+    method = _Method(b"sluice_filter_objects", _address(library.sluice_filter_objects), _FASTCALL, None)
+    _keep_for_good(method)
+    _keep_for_good(_OBJECTS_NAME)  # capsules point at it
+    return method
 
 
-_methods: List[_Method] = []  # of which functions are made that may live as long as the process
+_methods: List[Optional[_Method]] = []  # one, once it was needed
 
 
-def _function_of(objects: _Objects) -> Callable[[Any, Any], Any]:
+def _function_of(objects: _Objects) -> Optional[Callable[[Any, Any], Any]]:
     """The function of source and target. It does not keep the struct."""
     if not _methods:
         _methods.append(_make_method())
+    if _methods[0] is None:
+        return None
     new_capsule, new_function = ctypes.pythonapi["PyCapsule_New"], ctypes.pythonapi["PyCFunction_NewEx"]  # nobody else's
     new_capsule.restype = new_function.restype = py_object
     new_capsule.argtypes, new_function.argtypes = [c_void_p, c_char_p, c_void_p], [c_void_p, py_object, c_void_p]
-    capsule = new_capsule(ctypes.addressof(objects), _OBJECTS, None)
+    capsule = new_capsule(ctypes.addressof(objects), _OBJECTS_NAME, None)
     function: Callable[[Any, Any], Any] = new_function(ctypes.addressof(_methods[0]), capsule, None)
     return function
 
@@ -133,49 +156,46 @@ def _function_of(objects: _Objects) -> Callable[[Any, Any], Any]:
 class Objects:
     """Frames in arrays of one type and layout, and results likewise, through one engine on the current stream.
 
-    new: makes a result; None: they are given.
+    shape: of the frames' array.
+    new:   makes a result; None: results are given.
     """
 
-    def __init__(self, engine: Engine, kind: type, objects: _Objects, frames: Tuple[Frame, Frame],
+    def __init__(self, engine: Engine, kind: type, shape: Any, function: Callable[[Any, Any], Any], keep: Any,
                  new: Optional[Callable[[], Any]]) -> None:
         self.engine = engine
-        self._kind, self._new = kind, new
-        self._keep = objects, frames
-        self._filter = _function_of(objects)
+        self._kind, self._shape, self._new = kind, shape, new
+        self._filter = function
+        self._keep = keep  # what the function reads
 
     def filtered(self, source: Any, out: Any) -> Any:
-        """The result. None: of these it cannot be had so, and nothing was done."""
+        """The result. None: source or out is another array than that, and nothing was done."""
+        array: Any = source
         if type(source) is not self._kind:
             return None
         if out is None:
-            if self._new is None:
+            if self._new is None or array.shape != self._shape:
                 return None
             out = self._new()
-        if type(out) is not self._kind:
+        elif type(out) is not self._kind:
             return None
-        try:
-            result = self._filter(source, out)
-        except Exception:  # the type's own, of an array that has no address
-            return None
-        if result is out:
-            return out
-        if result != END:
+        result = self._filter(source, out)
+        if type(result) is int:
             self.engine.check(result)
-        return None
+        return result
 
 
 def objects_of(engine: Engine, frames: Tuple[Frame, Frame], steps: Tuple[int, int], count: int, source: Any,
                target: Any, new: Optional[Callable[[], Any]]) -> Optional[Objects]:
-    """Of those that are laid out as these two, of a type that _known knows, which were filtered by such structs. None:
-    they do not tell."""
+    """Objects like these two, of a type that _known knows, which were filtered by such structs. None: C cannot describe
+    them."""
     kind = type(source)
     if kind not in _apis:
         _apis[kind] = _api_of(kind)
     api = _apis[kind]
     if type(target) is not kind or not 0 < count <= min(_FRAMES, engine.most):
         return None
-    layouts = [_layout_of(api, thing) for thing in (source, target)]
-    if None in layouts:
+    layouts = _layout_of(api, source), _layout_of(api, target)
+    if layouts[0] is None or layouts[1] is None:
         return None
     objects = _Objects(filter=engine.handle, count=count)
     if api is not None:
@@ -183,4 +203,5 @@ def objects_of(engine: Engine, frames: Tuple[Frame, Frame], steps: Tuple[int, in
     for side in 0, 1:
         objects.layout[side], objects.step[side] = layouts[side], steps[side]
         objects.frame[side] = ctypes.pointer(frames[side])
-    return Objects(engine, kind, objects, frames, new)
+    function = _function_of(objects)
+    return None if function is None else Objects(engine, kind, source.shape, function, (objects, frames), new)

@@ -48,6 +48,15 @@ class _Work(NamedTuple):
             self.lender.take_back(self.stream)
 
 
+class _Repeats:
+    """The faster ways of arrays like those that came last, with no stream given. A change of the chain replaces it, so
+    that a call which the change interrupts notes its way in what nobody reads any more."""
+
+    def __init__(self) -> None:
+        self.call: Optional[Objects] = None
+        self.batch: Optional[Objects] = None
+
+
 class Filter:
     """A chain of stages, applied to frames in the memory of the host or of a GPU.
 
@@ -114,8 +123,7 @@ class Filter:
         self._engines: OrderedDict[Key, Engine] = OrderedDict()
         self._ways: Ways[Way] = Ways()
         self._batches: Ways[Batch] = Ways()
-        self._last_call: Optional[Objects] = None  # arrays like those that came last, with no stream given
-        self._last_batch: Optional[Objects] = None
+        self._repeats = _Repeats()
         self._under_way: UnderWay[_Work] = UnderWay()
         self._newest: Optional[Engine] = self._trial(chain)
         self._received: Optional[Engine] = None
@@ -155,7 +163,8 @@ class Filter:
         """Filter one frame, into `out` if given, which may be the frame itself. Returns the result."""
         with self._submitting, self._receiving:
             self._none_under_way("call")
-            result = None if stream is not None else self._as_last(self._last_call, frame, out)
+            repeats = self._repeats
+            result = None if stream is not None else self._as_last(repeats.call, frame, out)
             if result is not None:
                 return result
             kind, source, target = _kind_of(frame, out, stream, alone=True)
@@ -164,9 +173,10 @@ class Filter:
                 self._use(way.engine)
                 result = way.new() if out is None else out
                 held = _held(frame), _held(result)  # until the call is over
+                if stream is None:
+                    repeats.call = way.objects(frame, result)
                 way.run(source, target or _new_at(result, source))
                 self._received = way.engine
-                self._last_call = None if stream is not None else way.objects(frame, result)
                 del held
                 return result
             work = self._prepare(frame, out, stream, 0, None, alone=True)
@@ -228,7 +238,7 @@ class Filter:
         """
         with self._submitting, self._receiving:
             self._none_under_way("batch")
-            results = None if stream is not None else self._as_last(self._last_batch, frames, out)
+            results = None if stream is not None else self._as_last(self._repeats.batch, frames, out)
             if results is not None:
                 return results
             known = self._batch_as_before(frames, out, stream)
@@ -324,15 +334,17 @@ class Filter:
         return None if isinstance(out, (list, tuple)) else self._array_as_before(frames, out, stream)
 
     def _array_as_before(self, frames: Any, out: Any, stream: Any) -> Any:
+        repeats = self._repeats
         kind, source, target = _kind_of(frames, out, stream)
         batch = self._batches.find(kind)
         if batch is None or source is None:
             return None
         self._use(batch.engine)
         results = out if batch.make is None else batch.make()
+        if stream is None:
+            repeats.batch = batch.objects(frames, results)
         batch.run(source, target or _new_at(results, source))
         self._received = batch.engine
-        self._last_batch = None if stream is not None else batch.objects(frames, results)
         return results
 
     def _list_as_before(self, frames: Any, out: Any, stream: Any) -> Any:
@@ -379,24 +391,23 @@ class Filter:
     # ---- from a frame to what the library takes ----
 
     def _as_last(self, last: Optional[Objects], frame: Any, out: Any) -> Any:
-        """The result, if the frame and `out` are laid out as the last ones; else None."""
+        """The result, if the frame and `out` have the layouts of the last ones; else None."""
         if last is None:
             return None
+        self._use(last.engine)
         result = last.filtered(frame, out)
         if result is not None:
             self._received = last.engine
-            if self._newest is not last.engine:
-                self._use(last.engine)
         return result
 
     def _forget_ways(self) -> None:
-        self._last_call = self._last_batch = None
+        self._repeats = _Repeats()
         self._ways.forget()
         self._batches.forget()
 
     def _use(self, engine: Engine) -> None:
-        """It is the one that was used last."""
-        if engine is not self._newest:
+        """It is the one that was used last, unless a signal's handler has just closed it."""
+        if engine is not self._newest and self._engines.get(engine.key) is engine:
             self._engines.move_to_end(engine.key)
             self._newest = engine
 

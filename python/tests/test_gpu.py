@@ -57,13 +57,15 @@ def test_parts_gaps_and_planes():
     assert all(np.array_equal(a.cpu().numpy(), b) for a, b in zip(found, wanted))
 
 
+@pytest.mark.parametrize("calls", [1, 3])  # before it: from the third on Python does not look at tensors
 @pytest.mark.parametrize("given", [False, True], ids=["current", "given"])
-def test_a_stream_orders_producer_filter_and_consumer(given):
+def test_a_stream_orders_producer_filter_and_consumer(given, calls):
     """The frame is written, and the result read, by a stream that is late; the calls do not wait for it."""
     frame = noise(270, 480)
     ready, tensor = torch.from_numpy(frame).cuda(), torch.zeros(270, 480, dtype=torch.uint8, device="cuda")
     filter, out, stream = sluice.Filter(CHAIN), torch.zeros_like(tensor), torch.cuda.Stream()
-    filter(ready, out=out)
+    for turn in range(calls):
+        filter(ready, out=out)
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
         torch.cuda._sleep(SHORT_WHILE)
@@ -90,6 +92,24 @@ def test_many_frames():
         out = torch.zeros_like(frames)
         assert filter.batch(frames, out=out) is out and np.array_equal(out.cpu().numpy(), wanted)
     assert np.array_equal(torch.stack(list(filter.map(frames))).cpu().numpy(), wanted)
+
+
+def test_a_stream_orders_batches_that_python_does_not_look_at():
+    frames = noise(5, 270, 480)
+    ready, late, stream = torch.from_numpy(frames).cuda(), torch.zeros(5, 270, 480, dtype=torch.uint8, device="cuda"), torch.cuda.Stream()
+    filter, out = sluice.Filter("gaussian=2"), torch.zeros_like(late)
+    for turn in range(3):
+        filter.batch(ready, out=out)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(SHORT_WHILE)
+        late.copy_(ready)
+        filter.batch(late, out=out)
+        copy = out.clone()
+    stream.synchronize()
+    if hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        assert filter._repeats.batch is not None
+    assert np.array_equal(copy.cpu().numpy(), np.stack([on_cpu("gaussian=2", frame) for frame in frames]))
 
 
 def test_analysis_and_changes():
