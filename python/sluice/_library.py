@@ -195,7 +195,7 @@ def filter_library() -> ctypes.CDLL:
     """libsluice-filter, or libsluice, which has all of it; loaded once."""
     with _lock:
         if "filter" not in _loaded:
-            library = find((FILTER_LIBRARY, FULL_LIBRARY), "sluice_filter_run_many",
+            library = find((FILTER_LIBRARY, FULL_LIBRARY), "sluice_filter_objects",
                            "The library of filters is not there: install the wheel of sluice, or "
                            "libsluice1, or name the file in the environment's SLUICE_LIBRARY")
             declare(library, PROTOTYPES)
