@@ -92,7 +92,7 @@ struct cpu_executor {
     pthread_cond_t work_there, frame_done;
     // ---- guarded by lock ----
     long long tickets;
-    long long busy_ns; // of the last frame's span; 0: there was none
+    long long busy_ns; // the last frame's, as its span has it; 0: there was none
     bool closing;
 };
 

@@ -35,7 +35,7 @@
 // `source_stream_serves` it may be done on that stream itself, without times: the source is on this
 // device, too. `alone`: the caller lets that stream wait for it before there is more, so no other
 // work of it overlaps this but by the ends of kernels. `untimed`: wait() is not asked for its times; then no
-// processor time is measured, which takes two system calls.
+// processor time has to be measured, which takes two system calls.
 //
 // `analysis` has host memory from alloc() for each analysis of the program (struct program,
 // `analysis`), as many bytes as op_analysis_bytes() says; NULL: not wanted, one or all. It is

@@ -227,7 +227,7 @@ struct object {
     int references;
 };
 
-// What the functions of a stand-in for an interpreter were called for.
+// Calls of a stand-in for an interpreter are counted here.
 static struct {
     int saved, restored, errors, cleared, buffers, streams;
     long number; // that was made last

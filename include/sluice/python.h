@@ -44,8 +44,8 @@ struct sluice_python {
     void (*release_buffer)(void *view);                        // PyBuffer_Release
 };
 
-// What calls of one function have in common. `filter`, `frame` and this struct are the caller's, and
-// stay as long as calls come.
+// Calls of one function have this in common. `filter`, `frame` and this struct are the caller's, and stay
+// as long as calls come.
 struct sluice_objects {
     size_t size;
     struct sluice_filter *filter;
