@@ -101,22 +101,22 @@ static enum status check_plane(struct sluice_filter *filter, const char *which,
 }
 
 static enum status check_frame(struct sluice_filter *filter, const char *which,
-                               const struct sluice_frame *frame, const struct image *image,
+                               enum sluice_memory memory, const struct image *image,
                                const struct plane_rows *plane)
 {
-    if (frame->memory != SLUICE_MEMORY_HOST && frame->memory != SLUICE_MEMORY_DEVICE)
+    if (memory != SLUICE_MEMORY_HOST && memory != SLUICE_MEMORY_DEVICE)
         return log_fail(&filter->log, STATUS_USAGE,
                         "`memory` of `%s` is %d, which is none; it is SLUICE_MEMORY_HOST or "
                         "SLUICE_MEMORY_DEVICE",
-                        which, (int)frame->memory);
-    if (frame->memory == SLUICE_MEMORY_DEVICE && !filter->backend->has_device_memory)
+                        which, (int)memory);
+    if (memory == SLUICE_MEMORY_DEVICE && !filter->backend->has_device_memory)
         return log_fail(&filter->log, STATUS_USAGE,
                         "`%s` is in a GPU's memory, and this filter works on the CPU; copy it "
                         "to the host, or ask for SLUICE_BACKEND_CUDA",
                         which);
     enum status status = STATUS_OK;
     for (int p = 0; p < image->format->planes && !status; p++)
-        status = check_plane(filter, which, image, plane, p, frame->memory);
+        status = check_plane(filter, which, image, plane, p, memory);
     return status;
 }
 
@@ -145,16 +145,21 @@ static enum status check_overlap(const struct sluice_filter *filter, const struc
     return STATUS_OK;
 }
 
-static enum status read_frame(const struct sluice_filter *filter, const char *which,
-                              const struct sluice_frame *from, struct sluice_frame *to)
+// Frames of this version's size, which most are, are read where they are; others into *copy.
+static const struct sluice_frame *read_frame(const struct sluice_filter *filter, const char *which,
+                                             const struct sluice_frame *frame,
+                                             struct sluice_frame *copy)
 {
-    const size_t least = offsetof(struct sluice_frame, opaque) + sizeof from->opaque;
-    return sized_read(to, sizeof *to, from, least)
-               ? STATUS_OK
-               : log_fail(&filter->log, STATUS_USAGE,
-                          "`size` of `%s` is %zu; it is sizeof(struct sluice_frame), and what "
-                          "this version does not know stays zero",
-                          which, from->size);
+    const size_t least = offsetof(struct sluice_frame, opaque) + sizeof frame->opaque;
+    if (frame->size == sizeof *frame)
+        return frame;
+    if (sized_read(copy, sizeof *copy, frame, least))
+        return copy;
+    log_fail(&filter->log, STATUS_USAGE,
+             "`size` of `%s` is %zu; it is sizeof(struct sluice_frame), and what this version does "
+             "not know stays zero",
+             which, frame->size);
+    return NULL;
 }
 
 // True if planes of the result are planes of the source.
@@ -167,18 +172,27 @@ static bool is_in_place(const struct image *source, const struct image *target)
 }
 
 enum status check_frames(struct sluice_filter *filter, const struct sluice_frame *in,
-                         const struct sluice_frame *out, struct pair *pair)
+                         const struct sluice_frame *out, struct seat *seat)
 {
-    enum status status = read_frame(filter, "in", in, &pair->in);
-    if (!status)
-        status = read_frame(filter, "out", out, &pair->out);
+    struct sluice_frame copy;
+    if (!(in = read_frame(filter, "in", in, &copy)))
+        return STATUS_USAGE;
+    seat->source = planes_of(filter, &filter->input, in);
+    seat->source_on_device = in->memory == SLUICE_MEMORY_DEVICE;
+    seat->interlaced = in->interlaced;
+    int64_t pts = in->pts;
+    void *opaque = in->opaque;
+    enum status status = check_frame(filter, "in", in->memory, &seat->source, filter->input_rows);
     if (status)
         return status;
-    pair->source = planes_of(filter, &filter->input, &pair->in);
-    pair->target = planes_of(filter, &filter->output, &pair->out);
-    pair->in_place = is_in_place(&pair->source, &pair->target);
-    status = check_frame(filter, "in", &pair->in, &pair->source, filter->input_rows);
-    if (!status)
-        status = check_frame(filter, "out", &pair->out, &pair->target, filter->output_rows);
-    return status ? status : check_overlap(filter, &pair->source, &pair->target);
+    if (!(out = read_frame(filter, "out", out, &copy)))
+        return STATUS_USAGE;
+    seat->target = planes_of(filter, &filter->output, out);
+    seat->device = out->memory == SLUICE_MEMORY_DEVICE;
+    seat->out = *out;
+    seat->out.pts = pts;
+    seat->out.opaque = opaque;
+    seat->in_place = is_in_place(&seat->source, &seat->target);
+    status = check_frame(filter, "out", out->memory, &seat->target, filter->output_rows);
+    return status ? status : check_overlap(filter, &seat->source, &seat->target);
 }

@@ -52,7 +52,8 @@ struct seat {
     bool source_on_device;
     bool device, over;    // the result is in device memory; it is ready or handed over
     bool staged;          // the result is in `copy`
-    bool late;            // planes that no backend makes are made last
+    bool in_place;        // planes of the result are planes of the source
+    bool interlaced;      // the source is
     enum status status;   // once over
     void *stream;         // the caller's
     uint8_t *source_copy; // memory of the backend's, once it was needed
@@ -63,13 +64,6 @@ struct seat {
 struct plane_rows {
     size_t bytes; // of a row
     int rows;
-};
-
-// A caller's pair of frames, read once.
-struct pair {
-    struct sluice_frame in, out;
-    struct image source, target;
-    bool in_place; // planes of the result are planes of the source
 };
 
 struct sluice_filter {
@@ -93,6 +87,7 @@ struct sluice_filter {
     // ---- the submitting thread's ----
     struct binding *current;
     struct known_addresses on_device; // planes that were found in the GPU's memory
+    struct work work[MAX_FRAMES];     // about to be begun; what no frame here has is zero
 
     // ---- both threads' ----
     struct seat seat[MAX_FRAMES]; // of frame n: n % slots
@@ -129,9 +124,10 @@ void binding_unref(struct binding **binding);
 
 // ---- check.c ----
 
-// Read a caller's pair of frames. STATUS_USAGE, with a sentence, if they cannot be filtered.
+// Read a caller's pair of frames into a seat that is free. STATUS_USAGE, with a sentence, if they cannot
+// be filtered: what the seat says of them means nothing then.
 enum status check_frames(struct sluice_filter *filter, const struct sluice_frame *in,
-                         const struct sluice_frame *out, struct pair *pair);
+                         const struct sluice_frame *out, struct seat *seat);
 
 // ---- planes.c ----
 

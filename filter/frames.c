@@ -60,11 +60,11 @@ static unsigned planes_needed(const struct binding *binding)
 
 // Let the work read a copy of the source where it cannot read the source.
 static enum status place_source(const struct sluice_filter *filter, struct seat *seat,
-                                bool on_device, bool in_place, struct work *work)
+                                struct work *work)
 {
     work->source = seat->source;
-    bool overwritten = in_place && !on_device && !filter->current->in_place;
-    if (on_device || (!overwritten && !is_pageable(filter, &seat->source)))
+    bool overwritten = seat->in_place && !filter->current->in_place;
+    if (seat->source_on_device || (!overwritten && !is_pageable(filter, &seat->source)))
         return STATUS_OK;
     enum status status = need_copy(filter, &seat->source_copy, filter->source_bytes);
     if (status)
@@ -77,18 +77,19 @@ static enum status place_source(const struct sluice_filter *filter, struct seat 
             work->source.data[p] = copy.data[p];
             work->source.stride[p] = copy.stride[p];
         }
-    if (in_place)
+    if (seat->in_place)
         seat->source = work->source;
     return STATUS_OK;
 }
 
 // Let it write only the planes that it makes, into memory that the device reaches.
 static enum status place_target(const struct sluice_filter *filter, struct seat *seat,
-                                unsigned made, struct work *work)
+                                struct work *work)
 {
     work->target = seat->target;
     if (seat->device)
         return STATUS_OK;
+    unsigned made = planes_made(filter->current, seat->source_on_device);
     seat->staged = is_pageable(filter, &seat->target);
     enum status status =
         seat->staged ? need_copy(filter, &seat->target_copy, filter->target_bytes) : STATUS_OK;
@@ -104,43 +105,33 @@ static enum status place_target(const struct sluice_filter *filter, struct seat 
 
 // ---- submit ----
 
-static bool uses_fields(const struct binding *binding, const struct pair *pair)
+static bool uses_fields(const struct binding *binding, const struct seat *seat)
 {
-    return binding->has_fields && pair->in.interlaced && image_has_fields(&pair->source) &&
-           image_has_fields(&pair->target);
+    return seat->interlaced && binding->has_fields && image_has_fields(&seat->source) &&
+           image_has_fields(&seat->target);
 }
 
-// Take a seat for frames that were checked, and describe the work.
-static enum status prepare(struct sluice_filter *filter, unsigned long long frame,
-                           const struct pair *pair, void *stream, bool alone, struct work *work)
+// Take a seat for a frame that was checked, and describe the work.
+static enum status prepare(struct sluice_filter *filter, unsigned long long frame, void *stream,
+                           bool alone, struct work *work)
 {
     struct seat *seat = seat_of(filter, frame);
     struct binding *binding = filter->current;
-    bool on_device = seat->source_on_device = pair->in.memory == SLUICE_MEMORY_DEVICE;
-    seat->out = pair->out;
-    seat->out.pts = pair->in.pts;
-    seat->out.opaque = pair->in.opaque;
-    seat->source = pair->source;
-    seat->target = pair->target;
+    int analyses = binding->program.analyses;
     seat->number = binding->seats ? (int)(frame % (unsigned)binding->seats) : 0;
     seat->followers = 0;
-    seat->device = pair->out.memory == SLUICE_MEMORY_DEVICE;
-    seat->late = pair->in_place;
     seat->over = seat->staged = false;
     seat->stream = stream;
-    int analyses = binding->program.analyses;
-    *work = (struct work){
-        .source_on_device = on_device,
-        .target_on_device = seat->device,
-        .source_stream_serves = on_device && seat->device,
-        .alone = alone,
-        .untimed = true,
-        .source_stream = stream,
-        .fields = uses_fields(binding, pair),
-        .analysis = analyses ? binding->analysis + seat->number * analyses : NULL,
-    };
-    enum status status = place_source(filter, seat, on_device, pair->in_place, work);
-    return status ? status : place_target(filter, seat, planes_made(binding, on_device), work);
+    work->source_on_device = seat->source_on_device;
+    work->target_on_device = seat->device;
+    work->source_stream_serves = seat->source_on_device && seat->device;
+    work->alone = alone;
+    work->untimed = true;
+    work->source_stream = stream;
+    work->fields = uses_fields(binding, seat);
+    work->analysis = analyses ? binding->analysis + seat->number * analyses : NULL;
+    enum status status = place_source(filter, seat, work);
+    return status ? status : place_target(filter, seat, work);
 }
 
 // Make the planes of a host's result that the backend does not.
@@ -175,11 +166,12 @@ static const struct sluice_frame *frame_at(const struct sluice_frame *frames, in
 }
 
 static enum status check_all(struct sluice_filter *filter, const struct sluice_frame *in,
-                             const struct sluice_frame *out, int count, struct pair *pair)
+                             const struct sluice_frame *out, int count)
 {
     enum status status = STATUS_OK;
     for (int k = 0; k < count && !status; k++)
-        status = check_frames(filter, frame_at(in, k), frame_at(out, k), &pair[k]);
+        status = check_frames(filter, frame_at(in, k), frame_at(out, k),
+                              seat_of(filter, filter->submitted + (unsigned)k));
     return status;
 }
 
@@ -187,18 +179,17 @@ static enum status check_all(struct sluice_filter *filter, const struct sluice_f
 static enum status submit(struct sluice_filter *filter, const struct sluice_frame *in,
                           const struct sluice_frame *out, int count, void *stream, bool alone)
 {
-    struct pair pair[MAX_FRAMES];
-    struct work work[MAX_FRAMES];
     unsigned long long first = filter->submitted;
-    enum status status = check_all(filter, in, out, count, pair);
+    struct work *work = filter->work;
+    enum status status = check_all(filter, in, out, count);
     for (int k = 0; k < count && !status; k++)
-        status = prepare(filter, first + (unsigned)k, &pair[k], stream, alone, &work[k]);
+        status = prepare(filter, first + (unsigned)k, stream, alone, &work[k]);
     if (!status)
         status = note_failure(filter, begin(filter, first, work, count));
     for (int k = 0; k < count && !status; k++) {
         struct seat *seat = seat_of(filter, first + (unsigned)k);
         seat->binding = binding_ref(filter->current);
-        if (!seat->late)
+        if (!seat->in_place)
             complete(seat);
     }
     if (!status)
@@ -269,7 +260,7 @@ static void finish_planes(const struct sluice_filter *filter, const struct seat 
         struct image copy = planes_in(filter, &filter->output, seat->target_copy);
         planes_copy(&copy, &seat->target, planes_made(seat->binding, seat->source_on_device));
     }
-    if (seat->late)
+    if (seat->in_place)
         complete(seat);
 }
 
