@@ -218,9 +218,9 @@ $(BUILD)/unit_allocations: override LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
 # The GPU that tests/unit_gpu_start.c has instead of one, and the log of the CPU beside it.
 $(BUILD)/unit_gpu_start: override LDFLAGS += -Wl,--wrap=backend_cuda_create,--wrap=backend_cuda_may_be_there,--wrap=backend_cpu_create
 
-# Launches and graphs that tests/unit_filter_gpu.c counts, and lets fail, and copies and waits that it counts.
+# Launches and graphs that tests/unit_filter_gpu.c counts, and lets fail, and copies, waits and events that it counts.
 SEEN = cudaGraphLaunch cudaGraphInstantiateWithFlags cudaGraphExecKernelNodeSetParams cudaMemcpyAsync cudaMemcpyBatchAsync \
-    cudaStreamWaitEvent cudaLaunchKernel cudaLaunchKernelExC
+    cudaStreamWaitEvent cudaEventRecord cudaLaunchKernel cudaLaunchKernelExC cudaGetDriverEntryPointByVersion
 $(BUILD)/unit_filter_gpu: override LDFLAGS += $(SEEN:%=-Wl,--wrap=%)
 $(BUILD)/unit_filter_gpu: $(if $(NVCC),$(BUILD)/tests/late_copy.o)
 $(BUILD)/tests/unit_filter_gpu.o: override CFLAGS += -DCUDA_ARCHS='"$(CUDA_CHOSEN)"'

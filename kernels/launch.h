@@ -132,13 +132,13 @@ struct full_frame {
 
 enum { TAP_MARGIN = 8 };
 
-// True if rows of all pictures begin at multiples of `bytes`.
+// True if rows of all pictures begin at multiples of `bytes`, a power of two.
 static inline bool view_is_aligned(const struct view *view, int bytes)
 {
     uintptr_t bits = (uintptr_t)view->stride;
     for (int k = 0; k < FRAMES; k++)
         bits |= (uintptr_t)view->data[k];
-    return bits % (uintptr_t)bytes == 0;
+    return (bits & (uintptr_t)(bytes - 1)) == 0;
 }
 
 // True if `adjacent` holds.

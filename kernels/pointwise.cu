@@ -43,39 +43,48 @@ static __device__ inline void copy_stretch(stretch<To, VEC4S> *to, const stretch
 
 // ---- copies ----
 
+// A plane of bytes as another: arguments are copied twice on their way to the GPU, so these are few.
+struct byte_copy {
+    struct view from, to;
+    struct lookup lookup;
+    int width, height;
+};
+
 // Bytes in, bytes out: as copy_plain() below, but computed where the lookup is arithmetic.
 static __global__ void __launch_bounds__(WARP *WARPS)
-    copy_bytes(const __grid_constant__ struct source source,
-               const __grid_constant__ struct sink sink)
+    copy_bytes(const __grid_constant__ struct byte_copy copy)
 {
     __shared__ uint16_t shared[256];
-    if (sink.lookup.kind == LOOKUP_TABLE) {
-        table_share(shared, sink.lookup.table);
+    if (copy.lookup.kind == LOOKUP_TABLE) {
+        table_share(shared, copy.lookup.table);
         __syncthreads();
     }
     await_previous_kernel();
     int x = (blockIdx.x * WARP + threadIdx.x) * 16;
     int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
-    if (x + 16 <= sink.width) {
+    if (x + 16 <= copy.width) {
         uint4 from[COPY_ROWS];
         for (int k = 0; k < COPY_ROWS; k++) {
-            int y = min(first + k * WARPS, sink.height - 1);
-            from[k] = frame_load((const uint4 *)view_at(&source.view, x, y));
+            int y = min(first + k * WARPS, copy.height - 1);
+            from[k] = frame_load((const uint4 *)view_at(&copy.from, x, y));
         }
-        for (int k = 0; k < COPY_ROWS && first + k * WARPS < sink.height; k++)
-            *(uint4 *)view_at(&sink.view[0], x, first + k * WARPS) =
-                make_uint4(lookup_word(&sink.lookup, shared, from[k].x),
-                           lookup_word(&sink.lookup, shared, from[k].y),
-                           lookup_word(&sink.lookup, shared, from[k].z),
-                           lookup_word(&sink.lookup, shared, from[k].w));
+        for (int k = 0; k < COPY_ROWS && first + k * WARPS < copy.height; k++)
+            *(uint4 *)view_at(&copy.to, x, first + k * WARPS) =
+                make_uint4(lookup_word(&copy.lookup, shared, from[k].x),
+                           lookup_word(&copy.lookup, shared, from[k].y),
+                           lookup_word(&copy.lookup, shared, from[k].z),
+                           lookup_word(&copy.lookup, shared, from[k].w));
         return;
     }
-    for (int y = first; y < min(first + WARPS * COPY_ROWS, sink.height); y += WARPS)
-        for (int i = x; i < sink.width; i += VEC4) {
-            int value[VEC4];
-            source_read(&source, i, y, value);
-            sink_put(&sink, i, y, value);
-        }
+    for (int y = first; y < min(first + WARPS * COPY_ROWS, copy.height); y += WARPS) {
+        int i = x;
+        for (; i + VEC4 <= copy.width; i += VEC4)
+            *(uint32_t *)view_at(&copy.to, i, y) = lookup_word(
+                &copy.lookup, shared, frame_load((const uint32_t *)view_at(&copy.from, i, y)));
+        for (; i < copy.width; i++)
+            *view_at(&copy.to, i, y) = (uint8_t)lookup_word(
+                &copy.lookup, shared, (uint32_t)frame_load(view_at(&copy.from, i, y)));
+    }
 }
 
 // Plain samples in, plain samples out. Each thread takes 16 bytes of four rows, eight rows apart,
@@ -379,6 +388,30 @@ static __global__ void __launch_bounds__(WARP *WARPS)
 
 // ---- launchers ----
 
+// Launch a kernel of this file. `frames_alone`: it reads no table.
+template <typename Kernel, typename... Arguments>
+static void launch(bool frames_alone, Kernel kernel, dim3 grid, cudaStream_t stream,
+                   const Arguments &...argument)
+{
+    kernel_launch_dependent(kernel, grid, block_shape(), 0, stream, argument...);
+    if (frames_alone)
+        recording_mark_frames_alone();
+}
+
+// True if copy_bytes() computes what it does not leave as it is.
+static bool copies_without_table(const struct sink *sink)
+{
+    return !sink->lookup.table || sink->lookup.kind != LOOKUP_TABLE;
+}
+
+static bool mixes_without_table(const struct mix *mix, const struct sink *sink)
+{
+    bool none = !sink->lookup.table;
+    for (int k = 0; k < mix->sources; k++)
+        none = none && !mix->lookup[k].table;
+    return none;
+}
+
 // True if `columns` samples side by side may be read or written at once.
 static bool is_plain(const struct view *view, int columns)
 {
@@ -397,11 +430,16 @@ static bool copy_plain_async(const struct source *source, const struct sink *sin
         return false;
     dim3 grid =
         grid_shape(sink->width, sink->height, sink->frames, WARP * columns, WARPS * COPY_ROWS);
-    if constexpr (sizeof(From) == 1 && sizeof(To) == 1)
-        kernel_launch_dependent(copy_bytes, grid, block_shape(), 0, stream, *source, *sink);
-    else
-        kernel_launch_dependent(copy_plain<From, To>, grid, block_shape(), 0, stream, *source,
-                                *sink);
+    if constexpr (sizeof(From) == 1 && sizeof(To) == 1) {
+        const struct byte_copy copy = {.from = source->view,
+                                       .to = sink->view[0],
+                                       .lookup = sink->lookup,
+                                       .width = sink->width,
+                                       .height = sink->height};
+        launch(copies_without_table(sink), copy_bytes, grid, stream, copy);
+    } else {
+        launch(!sink->lookup.table, copy_plain<From, To>, grid, stream, *source, *sink);
+    }
     return true;
 }
 
@@ -424,8 +462,8 @@ cudaError_t pointwise_copy_async(const struct source *source, const struct sink 
         !copy_plain_async<uint8_t, uint16_t>(source, sink, stream) &&
         !copy_plain_async<uint16_t, uint8_t>(source, sink, stream) &&
         !copy_plain_async<uint16_t, uint16_t>(source, sink, stream))
-        kernel_launch_dependent(copy_any, grid_of_vec4s(sink), block_shape(), 0, stream, *source,
-                                *sink);
+        launch(!source->lookup.table && !sink->lookup.table, copy_any, grid_of_vec4s(sink), stream,
+               *source, *sink);
     return cudaGetLastError();
 }
 
@@ -507,8 +545,8 @@ static bool mix_packed_async(const struct mix *mix, const struct sink *sink, cud
     auto *kernel = view->step == 3 ? wide ? mix_packed<3, 4> : mix_packed<3, 1>
                    : wide ? mix_packed<4, 4>
                                    : mix_packed<4, 1>;
-    kernel_launch_dependent(kernel, mix_grid(sink, wide), block_shape(), 0, stream, *mix, packed,
-                            *sink);
+    launch(mixes_without_table(mix, sink), kernel, mix_grid(sink, wide), stream, *mix, packed,
+           *sink);
     return true;
 }
 
@@ -524,7 +562,7 @@ static bool mix_planes_async(const struct mix *mix, const struct sink *sink, cud
     if (!plain || !is_near(mix) || !fits_bytes(&mix->op))
         return false;
     auto *kernel = wide ? mix_planes<4> : mix_planes<1>;
-    kernel_launch_dependent(kernel, mix_grid(sink, wide), block_shape(), 0, stream, *mix, *sink);
+    launch(mixes_without_table(mix, sink), kernel, mix_grid(sink, wide), stream, *mix, *sink);
     return true;
 }
 
@@ -532,15 +570,14 @@ cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink, 
 {
     assert(sink_is_valid(sink) && mix->sources >= 1 && mix->sources <= 3);
     if (!mix_packed_async(mix, sink, stream) && !mix_planes_async(mix, sink, stream))
-        kernel_launch_dependent(mix_any, grid_of_vec4s(sink), block_shape(), 0, stream, *mix,
-                                *sink);
+        launch(mixes_without_table(mix, sink), mix_any, grid_of_vec4s(sink), stream, *mix, *sink);
     return cudaGetLastError();
 }
 
 cudaError_t pointwise_fill_async(int value, const struct sink *sink, cudaStream_t stream)
 {
     assert(sink_is_valid(sink));
-    kernel_launch_dependent(fill, grid_of_vec4s(sink), block_shape(), 0, stream, value, *sink);
+    launch(!sink->lookup.table, fill, grid_of_vec4s(sink), stream, value, *sink);
     return cudaGetLastError();
 }
 

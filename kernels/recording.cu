@@ -40,14 +40,55 @@ cudaError_t recording_launch(const struct recording *recording)
     return error;
 }
 
-cudaError_t recording_launch_dependent(const struct recording *recording)
+bool recording_touches_frames_alone(const struct recording *recording)
+{
+    bool alone = recording->launches > 0; // else it was full, and nobody knows
+    for (int k = 0; k < recording->launches && alone; k++)
+        alone = recording->launch[k].frames_alone;
+    return alone;
+}
+
+// By the driver. Its errors are told by the runtime, which fails as well.
+static bool launch_by_driver(const struct recorded_launch *launch, cudaStream_t stream,
+                             void **argument, struct driver_launch *driver)
+{
+    if (!driver->launch)
+        return false;
+    if (driver->kernel != launch->kernel) {
+        driver->kernel = NULL;
+        if (cudaGetFuncBySymbol(&driver->function, launch->kernel))
+            return false;
+        driver->kernel = launch->kernel;
+    }
+    CUlaunchAttribute dependent;
+    dependent.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    dependent.value.programmaticStreamSerializationAllowed = 1;
+    const CUlaunchConfig config = {
+        .gridDimX = launch->grid.x,
+        .gridDimY = launch->grid.y,
+        .gridDimZ = launch->grid.z,
+        .blockDimX = launch->block.x,
+        .blockDimY = launch->block.y,
+        .blockDimZ = launch->block.z,
+        .sharedMemBytes = (unsigned)launch->shared,
+        .hStream = stream,
+        .attrs = &dependent,
+        .numAttrs = 1,
+    };
+    return driver->launch(&config, (CUfunction)driver->function, argument, NULL) == CUDA_SUCCESS;
+}
+
+cudaError_t recording_launch_dependent(const struct recording *recording,
+                                       struct driver_launch *driver)
 {
     const struct recorded_launch *launch = &recording->launch[0];
-    cudaLaunchAttribute dependent = {};
-    cudaLaunchConfig_t config = {};
     void *argument[RECORDED_ARGUMENTS];
     assert(recording_is_dependent(recording));
     recording_arguments(recording, 0, argument);
+    if (launch_by_driver(launch, recording->stream, argument, driver))
+        return cudaSuccess;
+    cudaLaunchAttribute dependent = {};
+    cudaLaunchConfig_t config = {};
     dependent.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     dependent.val.programmaticStreamSerializationAllowed = 1;
     config.gridDim = launch->grid;
@@ -82,7 +123,7 @@ void recording_add_launch(struct recording *recording, const void *kernel, dim3 
     launch->grid = grid;
     launch->block = block;
     launch->shared = shared;
-    launch->dependent = false;
+    launch->dependent = launch->frames_alone = false;
     launch->argument = recording->arguments;
     launch->arguments = 0;
     launch->bytes_begin = launch->bytes_end = recording->bytes;
@@ -91,6 +132,12 @@ void recording_add_launch(struct recording *recording, const void *kernel, dim3 
 void recording_mark_dependent(void)
 {
     current->launch[current->launches - 1].dependent = true;
+}
+
+void recording_mark_frames_alone(void)
+{
+    if (current)
+        current->launch[current->launches - 1].frames_alone = true;
 }
 
 void recording_add_argument(struct recording *recording, const void *value, size_t bytes,

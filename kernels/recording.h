@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 enum { RECORDED_LAUNCHES = 64, RECORDED_ARGUMENTS = 128, RECORDED_BYTES = 64 << 10 };
@@ -23,6 +24,15 @@ struct recorded_launch {
     int argument, arguments;       // the first of them in `at`, and how many
     size_t bytes_begin, bytes_end; // where they lie in `data`
     bool dependent;                // it was kernel_launch_dependent()'s
+    bool frames_alone;             // it reads no table: nothing but what its views point at
+};
+
+// The driver's cuLaunchKernelEx(), which spares the runtime's search for the function of a kernel.
+struct driver_launch {
+    CUresult (*launch)(const CUlaunchConfig *config, CUfunction function, void **arguments,
+                       void **extra); // NULL: it has none, and the runtime launches
+    const void *kernel;               // that was launched last, and its function on the device
+    cudaFunction_t function;
 };
 
 // A copy of a recording may end in `data`, behind its `bytes` (kernels/executor/graph.cu).
@@ -51,10 +61,15 @@ static inline bool recording_is_dependent(const struct recording *recording)
     return recording->launches == 1 && recording->launch[0].dependent;
 }
 
+// True if all launches touch what their views point at, and no other memory.
+bool recording_touches_frames_alone(const struct recording *recording);
+
 // Launch this one kernel so that its launch overlaps the end of the previous kernel on the stream,
 // whosever that is. It waits for the previous one alone: what that one itself did not wait for, if it
 // was launched dependently, too, goes on beside both. Needs compute capability 9.0, of the code, too.
-cudaError_t recording_launch_dependent(const struct recording *recording);
+// `driver` is kept for one device.
+cudaError_t recording_launch_dependent(const struct recording *recording,
+                                       struct driver_launch *driver);
 
 // Where the arguments of launch `k` lie, as the runtime wants them: within the recording, until it is
 // begun again.
@@ -70,6 +85,8 @@ void recording_add_launch(struct recording *recording, const void *kernel, dim3 
                           size_t shared);
 // The last launch may be made by recording_launch_dependent().
 void recording_mark_dependent(void);
+// The calling thread's last launch, if it records, reads no table.
+void recording_mark_frames_alone(void);
 // One more argument of the last launch.
 void recording_add_argument(struct recording *recording, const void *value, size_t bytes,
                             size_t alignment);

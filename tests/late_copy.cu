@@ -30,7 +30,7 @@ extern "C" void *late_stream(void)
     return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) ? NULL : stream;
 }
 
-// Copy twice, device memory, behind `clocks` of the GPU. 0, or the runtime's error.
+// Copy twice, device memory, or nothing, behind `clocks` of the GPU. 0, or the runtime's error.
 extern "C" int late_copy(void *stream, uint8_t *to, const uint8_t *from, size_t bytes,
                          uint8_t *also_to, const uint8_t *also_from, size_t also_bytes,
                          long long clocks)
@@ -38,6 +38,13 @@ extern "C" int late_copy(void *stream, uint8_t *to, const uint8_t *from, size_t 
     copy_late<<<BLOCKS, THREADS, 0, (cudaStream_t)stream>>>(to, from, also_to, also_from, bytes,
                                                             also_bytes, clocks);
     return (int)cudaGetLastError();
+}
+
+extern "C" bool late_stream_is_idle(void *stream)
+{
+    cudaError_t error = cudaStreamQuery((cudaStream_t)stream);
+    cudaGetLastError();
+    return error == cudaSuccess;
 }
 
 // Wait for what is on the stream, and end it.

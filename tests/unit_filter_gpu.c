@@ -335,7 +335,7 @@ int __wrap_cudaGraphLaunch(void *graph, void *stream);
 int __wrap_cudaGraphInstantiateWithFlags(void **runs, void *graph, unsigned long long flags);
 int __wrap_cudaGraphExecKernelNodeSetParams(void *runs, void *node, const void *params);
 
-enum { NO_MEMORY = 2 }; // cudaErrorMemoryAllocation
+enum { NO_MEMORY = 2, NO_SYMBOL = 500 }; // cudaErrorMemoryAllocation, cudaErrorSymbolNotFound
 
 int __wrap_cudaGraphLaunch(void *graph, void *stream)
 {
@@ -472,7 +472,18 @@ static void calls_stay_on_the_stream(void **state)
     }
 }
 
-static int launched, launched_dependently;
+// ---- launches ----
+
+static int launched, launched_dependently, recorded;
+
+int __real_cudaEventRecord(void *event, void *stream) __attribute__((weak));
+int __wrap_cudaEventRecord(void *event, void *stream);
+
+int __wrap_cudaEventRecord(void *event, void *stream)
+{
+    recorded++;
+    return __real_cudaEventRecord(event, stream);
+}
 
 int __real_cudaLaunchKernel(const void *kernel, struct extent grid, struct extent block,
                             void **argument, size_t shared, void *stream) __attribute__((weak));
@@ -494,6 +505,38 @@ int __wrap_cudaLaunchKernelExC(const void *config, const void *kernel, void **ar
 {
     launched_dependently++;
     return __real_cudaLaunchKernelExC(config, kernel, argument);
+}
+
+// The driver's calls, which the backend asks for as it is made.
+static bool no_driver;
+static int launched_by_driver;
+static int (*launch_by_driver)(const void *config, void *function, void **argument, void **extra);
+
+int __real_cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
+                                            unsigned long long flags, int *result)
+    __attribute__((weak));
+int __wrap_cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
+                                            unsigned long long flags, int *result);
+
+static int count_launch(const void *config, void *function, void **argument, void **extra)
+{
+    launched_dependently++;
+    launched_by_driver++;
+    return launch_by_driver(config, function, argument, extra);
+}
+
+int __wrap_cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
+                                            unsigned long long flags, int *result)
+{
+    int error =
+        no_driver ? NO_SYMBOL
+                  : __real_cudaGetDriverEntryPointByVersion(name, function, version, flags, result);
+    if (!error && *function && !strcmp(name, "cuLaunchKernelEx")) {
+        memcpy(&launch_by_driver, function, sizeof launch_by_driver);
+        int (*counts)(const void *, void *, void **, void **) = count_launch;
+        memcpy(function, &counts, sizeof counts);
+    }
+    return error;
 }
 
 // Programmatic dependent launches are of compute capability 9.0 and later, and of builds for some
@@ -518,13 +561,10 @@ static const char *launched_chain(int k)
 // Frames of one call are one launch, wherever the calls before it have left the filter's ring of
 // eight: a dependent one behind another call on the stream, and none behind or for frames of which
 // more may be under way.
-static void a_call_is_one_launch(void **state)
+static void check_launches(void)
 {
     enum { FRAMES = 8 };
     static const int calls[] = {1, 8, 3, 6, 5, 8, 1, 1, 7, 8};
-    (void)state;
-    if (!gpu)
-        skip();
     const struct sluice_format input = test_format("gray", 131, 40);
     struct sluice_filter *filter = gpu_filter(launched_chain(0), &input, FRAMES);
     struct device_pairs pairs;
@@ -548,6 +588,26 @@ static void a_call_is_one_launch(void **state)
     assert_int_equal(launched_dependently, 0);
     sluice_filter_destroy(&filter);
     pairs_finish(&pairs, launched_chain);
+}
+
+static void a_call_is_one_launch(void **state)
+{
+    (void)state;
+    if (!gpu)
+        skip();
+    check_launches();
+}
+
+static void a_driver_without_the_calls_is_done_without(void **state)
+{
+    (void)state;
+    if (!gpu)
+        skip();
+    no_driver = true;
+    launched_by_driver = 0;
+    check_launches();
+    no_driver = false;
+    assert_int_equal(launched_by_driver, 0);
 }
 
 // ---- dependent launches ----
@@ -611,6 +671,7 @@ void *late_stream(void) __attribute__((weak)); // tests/late_copy.cu; not built 
 int late_copy(void *stream, uint8_t *to, const uint8_t *from, size_t bytes, uint8_t *also_to,
               const uint8_t *also_from, size_t also_bytes, long long clocks) __attribute__((weak));
 int late_stream_end(void *stream) __attribute__((weak));
+bool late_stream_is_idle(void *stream) __attribute__((weak));
 
 // One frame, whose source a kernel of the caller's writes before it, and whose target that reads, both long
 // after it has let the filter's kernel begin.
@@ -672,6 +733,155 @@ static void a_callers_kernel_that_is_late_is_waited_for(void **state)
     check_late_caller("rgb24", "gray");
     check_late_caller("gbrp", "gray");
     check_late_caller("rgb48le", "gray");
+}
+
+// An event behind a call says when the filter's memory may be used again: where kernels read a table, or
+// other constants, or a plane goes by way of a slot.
+static void calls_that_touch_frames_alone_record_no_event(void **state)
+{
+    static const struct {
+        const char *pixfmt, *chain;
+        int width, events;
+    } cases[] = {
+        {"gray", "brightness=20", 640, 0}, {"gray", "invert", 643, 1},
+        {"gray", "null", 640, 0},          {"gray", "threshold=20:240", 640, 0},
+        {"rgb24", "gray", 640, 0},         {"gray10le", "brightness=20", 640, 1},
+        {"gray", "gamma=2.2", 640, 1},     {"rgb24", "gamma=2.2,gray", 640, 1},
+        {"gray", "gaussian=1", 640, 1},    {"gray", "box=3", 640, 1},
+
+    };
+    (void)state;
+    if (!gpu)
+        skip();
+    for (int c = 0; c < (int)(sizeof cases / sizeof *cases); c++) {
+        const struct sluice_format input = test_format(cases[c].pixfmt, cases[c].width, 36);
+        struct sluice_format output = {.size = sizeof output};
+        struct sluice_filter *filter = gpu_filter(cases[c].chain, &input, 1);
+        sluice_filter_output(filter, &output);
+        struct test_picture *in = test_noise(&input, ROWS_TIGHT, 1);
+        struct test_picture *got = test_picture(&output, ROWS_TIGHT);
+        struct device_picture from = to_device(in), to = to_device(got);
+        for (int k = 0; k < 3; k++) {
+            recorded = 0;
+            if (sluice_filter_run(filter, &from.frame, &to.frame, NULL))
+                fail_msg("%s: %s", cases[c].chain, test_sentence);
+        }
+        if (has_dependent_launches(filter) ? recorded != cases[c].events : recorded < 1)
+            fail_msg("%s of %s: %d events", cases[c].chain, cases[c].pixfmt, recorded);
+        sluice_filter_destroy(&filter);
+        from_device(&to, got);
+        gpu->device_free(gpu, from.memory);
+        test_picture_free(in);
+        test_picture_free(got);
+    }
+}
+
+// A gray picture, which is made over the pixels that it is made of, by way of the slot's memory, or
+// elsewhere, and then touches frames alone.
+struct grays {
+    struct test_picture *source, *over, *want, *got;
+    struct device_picture from, in_place, to;
+    struct sluice_frame over_from; // as a gray picture
+};
+
+static struct grays grays_init(uint32_t seed)
+{
+    const struct sluice_format input = test_format("rgb24", 640, 360);
+    const struct sluice_format output = test_format("gray", 640, 360);
+    struct grays grays = {.source = test_noise(&input, ROWS_TIGHT, seed),
+                          .over = test_noise(&input, ROWS_TIGHT, seed),
+                          .want = test_picture(&output, ROWS_TIGHT),
+                          .got = test_picture(&output, ROWS_TIGHT)};
+    grays.from = to_device(grays.source);
+    grays.in_place = to_device(grays.over);
+    grays.to = to_device(grays.got);
+    grays.over_from = grays.in_place.frame;
+    test_reference("gray", grays.source, false, grays.want);
+    return grays;
+}
+
+// Both results are right, as far as they were made. Frees all.
+static void grays_finish(struct grays *grays, bool in_place, bool elsewhere)
+{
+    from_device(&grays->in_place, grays->over);
+    from_device(&grays->to, grays->got);
+    gpu->device_free(gpu, grays->from.memory);
+    if (elsewhere)
+        test_same("gray", grays->got, grays->want);
+    for (int y = 0; in_place && y < grays->want->image.height; y++)
+        assert_memory_equal(grays->over->frame.data[0] + y * grays->over->frame.stride[0],
+                            grays->want->frame.data[0] + y * grays->want->frame.stride[0],
+                            (size_t)grays->want->image.width);
+    struct test_picture *const all[] = {grays->source, grays->over, grays->want, grays->got};
+    for (int k = 0; k < 4; k++)
+        test_picture_free(all[k]);
+}
+
+// The only slot's memory is used on one stream, which a kernel of the caller's holds up, and later on
+// another: which waits for the first, also through frames between them that use none of it.
+static void a_slots_memory_is_waited_for(void **state)
+{
+    const long long a_while = 400000000; // clocks of a GPU, some 200 milliseconds
+    const struct sluice_format input = test_format("rgb24", 640, 360);
+    (void)state;
+    if (!gpu || !late_copy)
+        skip();
+    for (int between = 0; between < 3; between++) {
+        struct sluice_filter *filter = gpu_filter("gray", &input, 1);
+        struct grays grays[2] = {grays_init(1), grays_init(2)};
+        void *late = late_stream(), *other = late_stream();
+        assert_int_equal(late_copy(late, NULL, NULL, 0, NULL, NULL, 0, a_while), 0);
+        recorded = 0;
+        assert_int_equal(sluice_filter_run(filter, &grays[0].from.frame, &grays[0].to.frame, late),
+                         SLUICE_STATUS_OK);
+        assert_int_equal(
+            sluice_filter_run(filter, &grays[0].in_place.frame, &grays[0].over_from, late),
+            SLUICE_STATUS_OK);
+        const int before = recorded;
+        assert_true(before >= 1);
+        for (int k = 0; k < between; k++)
+            assert_int_equal(
+                sluice_filter_run(filter, &grays[0].from.frame, &grays[0].to.frame, late),
+                SLUICE_STATUS_OK);
+        if (has_dependent_launches(filter))
+            assert_int_equal(recorded, before);
+        assert_int_equal(
+            sluice_filter_run(filter, &grays[1].in_place.frame, &grays[1].over_from, other),
+            SLUICE_STATUS_OK);
+        const bool ended = late_stream_is_idle(other);
+        if (!late_stream_is_idle(late))
+            assert_false(ended);
+        sluice_filter_destroy(&filter);
+        assert_true(late_stream_is_idle(other));
+        assert_int_equal(late_stream_end(late), 0);
+        assert_int_equal(late_stream_end(other), 0);
+        grays_finish(&grays[0], true, true);
+        grays_finish(&grays[1], true, false);
+    }
+}
+
+// Frames that touch no memory of the filter's are right though it ends before them, and others take
+// what it had.
+static void a_filter_may_end_before_such_frames(void **state)
+{
+    const long long a_while = 400000000;
+    const struct sluice_format input = test_format("rgb24", 640, 360);
+    (void)state;
+    if (!gpu || !late_copy)
+        skip();
+    struct sluice_filter *filter = gpu_filter("gray", &input, 1);
+    struct grays grays = grays_init(1);
+    void *late = late_stream();
+    assert_int_equal(sluice_filter_run(filter, &grays.from.frame, &grays.to.frame, late),
+                     SLUICE_STATUS_OK);
+    assert_int_equal(late_copy(late, NULL, NULL, 0, NULL, NULL, 0, a_while), 0);
+    assert_int_equal(sluice_filter_run(filter, &grays.from.frame, &grays.to.frame, late),
+                     SLUICE_STATUS_OK);
+    sluice_filter_destroy(&filter);
+    struct sluice_filter *next = gpu_filter("gray,gaussian=3", &input, 8);
+    assert_int_equal(late_stream_end(late), 0);
+    sluice_filter_destroy(&next);
+    grays_finish(&grays, false, true);
 }
 
 // ---- copies ----
@@ -806,8 +1016,12 @@ int main(void)
         cmocka_unit_test(launches_go_on_without_a_graph),
         cmocka_unit_test(calls_stay_on_the_stream),
         cmocka_unit_test(a_call_is_one_launch),
+        cmocka_unit_test(a_driver_without_the_calls_is_done_without),
         cmocka_unit_test(a_result_is_the_next_calls_source),
         cmocka_unit_test(a_callers_kernel_that_is_late_is_waited_for),
+        cmocka_unit_test(calls_that_touch_frames_alone_record_no_event),
+        cmocka_unit_test(a_slots_memory_is_waited_for),
+        cmocka_unit_test(a_filter_may_end_before_such_frames),
         cmocka_unit_test(planes_are_copied_at_once),
         cmocka_unit_test(memory_of_another_kind_is_refused),
         cmocka_unit_test(pictures_are_as_tall_as_grids),

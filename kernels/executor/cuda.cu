@@ -28,10 +28,8 @@ static struct cuda_backend *self_of(struct backend *backend)
     return (struct cuda_backend *)backend;
 }
 
-enum status cuda_check(struct cuda_backend *backend, cudaError_t error, const char *call)
+enum status cuda_fail(struct cuda_backend *backend, cudaError_t error, const char *call)
 {
-    if (error == cudaSuccess)
-        return STATUS_OK;
     pthread_mutex_lock(&backend->failing);
     if (!backend->failed)
         log_print(backend->log, LOG_ERROR, "GPU %d failed in %.*s: %s", backend->device,
@@ -44,23 +42,37 @@ enum status cuda_check(struct cuda_backend *backend, cudaError_t error, const ch
 
 // ---- the driver's side ----
 
-// A function of the driver, which is found at run time: the program does not link to it.
-static cudaError_t driver_function(const char *name, void **function)
+// A function of the driver, which is found at run time: the program does not link to it. As of CUDA
+// `version`; NULL: an older driver.
+static void *driver_function(const char *name, unsigned version)
 {
+    void *function = NULL;
 #if CUDART_VERSION >= 12050
-    return cudaGetDriverEntryPointByVersion(name, function, 11000, cudaEnableDefault);
+    cudaError_t error =
+        cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault);
 #else
-    return cudaGetDriverEntryPoint(name, function, cudaEnableDefault);
+    (void)version;
+    cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault);
 #endif
+    cudaGetLastError();
+    return error ? NULL : function;
+}
+
+static void find_driver_calls(struct driver_calls *driver)
+{
+    *(void **)&driver->get_current = driver_function("cuCtxGetCurrent", 11000);
+    *(void **)&driver->is_capturing = driver_function("cuStreamIsCapturing", 11000);
+    *(void **)&driver->stream_id = driver_function("cuStreamGetId", 12000);
+    *(void **)&driver->launch = driver_function("cuLaunchKernelEx", 11080);
 }
 
 static void *device_context(struct backend *backend)
 {
     struct cuda_backend *self = self_of(backend);
     CUcontext context = NULL;
-    if (CUDA_CHECK(self, cudaSetDevice(self->device)) || !self->get_current)
+    if (CUDA_CHECK(self, cudaSetDevice(self->device)) || !self->driver.get_current)
         return NULL;
-    return self->get_current(&context) == CUDA_SUCCESS ? context : NULL;
+    return self->driver.get_current(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
 // ---- memory and streams ----
@@ -236,9 +248,7 @@ static enum status create(int device, const struct log *log, struct backend **ba
     int count = count_devices(reason, size);
     if (!count)
         return STATUS_DEVICE;
-    if (driver_function("cuCtxGetCurrent", (void **)&made.get_current))
-        made.get_current = NULL;
-    cudaGetLastError();
+    find_driver_calls(&made.driver);
     const struct callers_device callers(&made);
     if (device < 0 || device >= count) {
         snprintf(reason, size, "there is no GPU %d: this machine has %d, counted from 0", device,
@@ -249,7 +259,7 @@ static enum status create(int device, const struct log *log, struct backend **ba
     cudaError_t error = cudaGetDeviceProperties(&properties, device);
     if (!error)
         error = open_device(device, &version);
-    if (!error && made.get_current && made.get_current(&made.context))
+    if (!error && made.driver.get_current && made.driver.get_current(&made.context))
         made.context = NULL;
     if (error) {
         explain_failure(error, &properties, reason, size);

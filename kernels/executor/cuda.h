@@ -16,6 +16,15 @@ extern "C" {
 #include "plan/backend.h"
 }
 
+// Functions of the driver. Each member is NULL where the driver has no such function.
+struct driver_calls {
+    CUresult (*get_current)(CUcontext *context);
+    CUresult (*is_capturing)(CUstream stream, CUstreamCaptureStatus *status);
+    CUresult (*stream_id)(CUstream stream, unsigned long long *id);
+    CUresult (*launch)(const CUlaunchConfig *config, CUfunction function, void **arguments,
+                       void **extra);
+};
+
 struct cuda_backend {
     struct backend base;
     const struct log *log;
@@ -25,8 +34,8 @@ struct cuda_backend {
     bool reaches;        // the submitting thread's; the way to another GPU's memory was asked for
     bool copies_at_once; // one call of CUDA may begin with several copies
     bool dependent_launches; // the code that the GPU runs has them (kernels/recording.h)
-    CUresult (*get_current)(CUcontext *context); // the driver's; NULL: it has none
-    CUcontext context;                           // the device's; NULL: not known
+    struct driver_calls driver;
+    CUcontext context; // the device's; NULL: not known
 };
 
 // The device that is current in the calling thread, until the end of the scope: a program with
@@ -41,7 +50,7 @@ struct callers_device {
         : backend(self), before(-1), is_current(false)
     {
         CUcontext context = NULL;
-        if (!self->get_current || self->get_current(&context) || !context)
+        if (!self->driver.get_current || self->driver.get_current(&context) || !context)
             return;
         is_current = context == self->context;
         if (!is_current)
@@ -59,7 +68,12 @@ struct callers_device {
 // any thread returns with one; a GPU that failed once fails in every later call, and those stay
 // silent.
 #define CUDA_CHECK(backend, call) cuda_check(backend, call, #call)
-enum status cuda_check(struct cuda_backend *backend, cudaError_t error, const char *call);
+enum status cuda_fail(struct cuda_backend *backend, cudaError_t error, const char *call);
+static inline enum status cuda_check(struct cuda_backend *backend, cudaError_t error,
+                                     const char *call)
+{
+    return error == cudaSuccess ? STATUS_OK : cuda_fail(backend, error, call);
+}
 
 // backend->executor_create.
 enum status cuda_executor_create(struct backend *backend, const struct plan *plan, int width,

@@ -70,32 +70,40 @@ static bool needs_slot(const struct cuda_executor *self, const struct work *work
            target->data[p] && is_in_place(work, n, p);
 }
 
-void direct_place_source(struct cuda_executor *self, const struct cuda_slot *slot,
+bool direct_place_source(struct cuda_executor *self, const struct cuda_slot *slot,
                          const struct work *work, struct image *source)
 {
+    bool in_slot = false;
     if (!work->source_on_device || work->source_abroad)
-        return;
+        return in_slot;
     for (int p = 0; p < source->format->planes; p++)
-        if (self->plan->reads >> p & 1 && !units_fit(source, p))
+        if (self->plan->reads >> p & 1 && !units_fit(source, p)) {
             transfer_place_plane(source, p, self->layout.input[p], slot->memory);
+            in_slot = true;
+        }
+    return in_slot;
 }
 
-void direct_place_target(struct cuda_executor *self, const struct cuda_slot *slot,
+bool direct_place_target(struct cuda_executor *self, const struct cuda_slot *slot,
                          const struct work *work, int n, struct image *target)
 {
+    bool in_slot = false;
     for (int p = 0; p < FORMAT_PLANES; p++) {
         const struct plan_plane *plane = &self->plan->picture[n].plane[p];
         bool there = p < target->format->planes;
-        if (there && needs_slot(self, work, n, p))
+        if (there && needs_slot(self, work, n, p)) {
             transfer_place_plane(target, p, self->layout.output[n][p], slot->memory);
-        else if (!there || !work->target_on_device || plane->origin == PLANE_CONSTANT)
+            in_slot = true;
+        } else if (!there || !work->target_on_device || plane->origin == PLANE_CONSTANT)
             target->data[p] = NULL;
     }
+    return in_slot;
 }
 
 // ---- copies and constants ----
 
-// Planes that are copied by one launch, byte for byte.
+// Planes that are copied by one launch, byte for byte. Nothing is set but `frames` while that is 0:
+// most frames copy none.
 struct copies {
     struct view to, from;
     int frames;
@@ -108,6 +116,8 @@ static void add_copy(struct copies *copies, const struct image *to, int p, const
                      int q)
 {
     assert(copies->frames < FRAMES);
+    if (!copies->frames)
+        *copies = {};
     copies->to.data[copies->frames] = to->data[p];
     copies->from.data[copies->frames++] = from->data[q];
     copies->to.stride = (int)to->stride[p];
@@ -143,12 +153,12 @@ static cudaError_t fill_async(const struct image *images, int count, int c, int 
                               cudaStream_t stream)
 {
     const struct format *format = images->format;
-    struct sink sink = {.view = {component_view(images, count, c)},
-                        .views = 1,
+    struct sink sink = {.views = 1,
                         .width = subsampled(images->width, format_shift_x(format, c)),
                         .height = subsampled(images->height, format_shift_y(format, c)),
                         .frames = count};
     struct view *view = &sink.view[0];
+    component_view(images, count, c, view);
     if (view->bytes == 1 || view_is_aligned(view, 2))
         return pointwise_fill_async(value, &sink, stream);
     int unit = value << view->shift, low = view->swapped ? unit >> 8 & 0xff : unit & 0xff;
@@ -209,7 +219,8 @@ static cudaError_t fill_plane_async(const struct cuda_executor *self,
 // Plane `p` of the sources, where it lies in the slots' memory.
 static cudaError_t fetch_async(const struct device_frames *frames, int p, cudaStream_t stream)
 {
-    struct copies copies = {};
+    struct copies copies;
+    copies.frames = 0;
     for (int k = 0; k < frames->count; k++)
         if (frames->source[k].data[p] != frames->work[k].source.data[p])
             add_copy(&copies, &frames->source[k], p, &frames->work[k].source, p);
@@ -220,7 +231,8 @@ static cudaError_t fetch_async(const struct device_frames *frames, int p, cudaSt
 static cudaError_t refer_async(const struct device_frames *frames, int n, int p, int q,
                                cudaStream_t stream)
 {
-    struct copies copies = {};
+    struct copies copies;
+    copies.frames = 0;
     for (int k = 0; k < frames->count; k++) {
         const struct image *source = &frames->work[k].source, *target = &frames->target[n][k];
         if (target->data[p] && target->data[p] != source->data[q])
@@ -251,7 +263,8 @@ cudaError_t direct_begin_async(const struct cuda_executor *self, const struct de
 static cudaError_t deliver_async(const struct device_frames *frames, int n, int p,
                                  cudaStream_t stream)
 {
-    struct copies copies = {};
+    struct copies copies;
+    copies.frames = 0;
     for (int k = 0; k < frames->count; k++) {
         const struct image *target = work_target(&frames->work[k], n);
         if (target->data[p] && target->data[p] != frames->target[n][k].data[p])

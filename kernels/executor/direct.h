@@ -10,10 +10,10 @@
 #include "kernels/executor/executor.h"
 
 // Point source and target of picture `n` of slot `slot`, which begin as those of `work`, to where
-// passes read and write planes: the caller's memory, or the slot's.
-void direct_place_source(struct cuda_executor *self, const struct cuda_slot *slot,
+// passes read and write planes: the caller's memory, or the slot's. True if any is in the slot's.
+bool direct_place_source(struct cuda_executor *self, const struct cuda_slot *slot,
                          const struct work *work, struct image *source);
-void direct_place_target(struct cuda_executor *self, const struct cuda_slot *slot,
+bool direct_place_target(struct cuda_executor *self, const struct cuda_slot *slot,
                          const struct work *work, int n, struct image *target);
 
 // The work before and behind the passes of such frames: between both, sources that are no longer

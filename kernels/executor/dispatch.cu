@@ -6,63 +6,68 @@
 
 // ---- views of a pass's operands ----
 
-struct view component_view(const struct image *images, int count, int c)
+// Every member is set by itself, here and below: a whole struct of zeros, and copies of what was just
+// written, are a third of what a call of one small kernel takes of the host beside its launch.
+
+void component_view(const struct image *images, int count, int c, struct view *view)
 {
     const struct component *at = &images->format->component[c];
-    struct view view = {
-        .stride = (int)images->stride[at->plane],
-        .step = at->step,
-        .bytes = at->bytes,
-        .shift = at->shift,
-        .max = max_sample(images->format->depth),
-        .swapped = at->bytes == 2 && at->big_endian, // the GPU is little-endian
-    };
+    for (int k = 0; k < FRAMES; k++)
+        view->data[k] = NULL;
     for (int k = 0; k < count; k++)
-        view.data[k] = images[k].data[at->plane] + at->offset;
-    view.adjacent = view_is_adjacent(&view);
-    view.plain = view.adjacent && !view.swapped && view.shift == 0;
-    return view;
+        view->data[k] = images[k].data[at->plane] + at->offset;
+    view->stride = (int)images->stride[at->plane];
+    view->step = at->step;
+    view->bytes = at->bytes;
+    view->shift = at->shift;
+    view->max = max_sample(images->format->depth);
+    view->swapped = at->bytes == 2 && at->big_endian; // the GPU is little-endian
+    view->adjacent = view_is_adjacent(view);
+    view->plain = view->adjacent && !view->swapped && view->shift == 0;
 }
 
-static struct view operand_view(const struct cuda_executor *self,
-                                const struct device_frames *frames, struct operand operand)
+static void view_operand(const struct cuda_executor *self, const struct device_frames *frames,
+                         struct operand operand, struct view *view)
 {
-    if (operand.place == PLACE_INPUT)
-        return component_view(frames->source, frames->count, operand.index);
-    if (operand.place == PLACE_OUTPUT)
-        return component_view(frames->target[operand.index / FORMAT_COMPONENTS], frames->count,
-                              operand.index % FORMAT_COMPONENTS);
-    struct region region = self->layout.buffer[operand.index];
-    int depth = self->plan->buffer[operand.index].grid.depth;
-    return view_plain(frames->memory + region.offset, (ptrdiff_t)self->layout.bytes, region.pitch,
-                      sample_bytes(depth));
+    if (operand.place == PLACE_INPUT) {
+        component_view(frames->source, frames->count, operand.index, view);
+    } else if (operand.place == PLACE_OUTPUT) {
+        component_view(frames->target[operand.index / FORMAT_COMPONENTS], frames->count,
+                       operand.index % FORMAT_COMPONENTS, view);
+    } else {
+        struct region region = self->layout.buffer[operand.index];
+        int depth = self->plan->buffer[operand.index].grid.depth;
+        *view = view_plain(frames->memory + region.offset, (ptrdiff_t)self->layout.bytes,
+                           region.pitch, sample_bytes(depth));
+    }
 }
 
-// Source `s` of a pass, without a border.
-static struct source pass_source(const struct cuda_executor *self, const struct plan_pass *pass,
-                                 const struct device_frames *frames, int s)
+// Source `s` of a pass, without a border, and without a lookup.
+static void view_source(const struct cuda_executor *self, const struct plan_pass *pass,
+                        const struct device_frames *frames, int s, struct source *source)
 {
     const struct image *picture = &frames->source[0];
-    return {
-        .view = operand_view(self, frames, pass->source[s]),
-        .width = subsampled(picture->width, pass->source_grid[s].shift_x),
-        .height = subsampled(picture->height, pass->source_grid[s].shift_y),
-    };
+    view_operand(self, frames, pass->source[s], &source->view);
+    source->lookup = {};
+    source->width = subsampled(picture->width, pass->source_grid[s].shift_x);
+    source->height = subsampled(picture->height, pass->source_grid[s].shift_y);
+    source->border = BORDER_REPLICATE;
+    source->border_value = 0;
 }
 
-static struct sink pass_sink(const struct cuda_executor *self, const struct plan_pass *pass,
-                             const struct device_frames *frames, const struct lookup *lookup)
+static void view_sink(const struct cuda_executor *self, const struct plan_pass *pass,
+                      const struct device_frames *frames, const struct lookup *lookup,
+                      struct sink *sink)
 {
-    struct sink sink = {
-        .views = pass->targets,
-        .lookup = *lookup,
-        .width = subsampled(frames->source[0].width, pass->grid.shift_x),
-        .height = subsampled(frames->source[0].height, pass->grid.shift_y),
-        .frames = frames->count,
-    };
     for (int t = 0; t < pass->targets; t++)
-        sink.view[t] = operand_view(self, frames, pass->target[t]);
-    return sink;
+        view_operand(self, frames, pass->target[t], &sink->view[t]);
+    for (int t = pass->targets; t < FORMAT_COMPONENTS; t++)
+        sink->view[t] = {};
+    sink->views = pass->targets;
+    sink->lookup = *lookup;
+    sink->width = subsampled(frames->source[0].width, pass->grid.shift_x);
+    sink->height = subsampled(frames->source[0].height, pass->grid.shift_y);
+    sink->frames = frames->count;
 }
 
 // A plane in scratch memory for samples that a pass keeps between its parts.
@@ -70,8 +75,9 @@ static struct sink scratch_plane(const struct cuda_executor *self, const struct 
                                  const struct device_frames *frames, size_t at, int depth,
                                  const struct lookup *lookup)
 {
-    struct sink sink = pass_sink(self, pass, frames, lookup);
+    struct sink sink;
     int bytes = sample_bytes(depth);
+    view_sink(self, pass, frames, lookup, &sink);
     sink.views = 1;
     sink.view[0] = view_plain(frames->memory + at, (ptrdiff_t)self->layout.bytes,
                               scratch_stride(sink.width, bytes), bytes);
@@ -92,7 +98,8 @@ static cudaError_t mix_async(const struct cuda_executor *self, const struct plan
 {
     struct mix mix = {.sources = pass->sources, .op = pass->mix->mix};
     for (int k = 0; k < pass->sources; k++) {
-        struct source source = pass_source(self, pass, frames, k);
+        struct source source;
+        view_source(self, pass, frames, k, &source);
         mix.view[k] = source.view;
         mix.lookup[k] = constants->before[k];
         mix.width[k] = source.width;
@@ -107,12 +114,14 @@ static cudaError_t pointwise_async(const struct cuda_executor *self, const struc
                                    const struct pass_constants *constants,
                                    const struct device_frames *frames, cudaStream_t stream)
 {
-    struct sink sink = pass_sink(self, pass, frames, &constants->lookup[0]);
+    struct sink sink;
+    view_sink(self, pass, frames, &constants->lookup[0], &sink);
     if (pass->mix)
         return mix_async(self, pass, constants, frames, &sink, stream);
     if (pass->source[0].place == PLACE_CONSTANT)
         return pointwise_fill_async(pass->source[0].index, &sink, stream);
-    struct source source = pass_source(self, pass, frames, 0);
+    struct source source;
+    view_source(self, pass, frames, 0, &source);
     return pointwise_copy_async(&source, &sink, stream);
 }
 
@@ -125,7 +134,7 @@ static cudaError_t first_source_async(const struct cuda_executor *self,
                                       cudaStream_t stream)
 {
     if (!pass->mix) {
-        *source = pass_source(self, pass, frames, 0);
+        view_source(self, pass, frames, 0, source);
         source->lookup = constants->lookup[0];
         return cudaSuccess;
     }
@@ -150,13 +159,13 @@ static cudaError_t stencils_async(const struct cuda_executor *self, const struct
             .next = constants->lookup[n + 1].table ? NULL : pass_stencil(pass, n + 1),
             .depth = stencil_depth(pass, n),
             .source = source,
-            .sink = pass_sink(self, pass, frames, &constants->lookup[stencils]),
             .constants = {constants->op[n].weight[0], constants->op[n].weight[1]},
             .fragments = {constants->op[n].fragments[0], constants->op[n].fragments[1]},
             .scratch = frames->memory + self->layout.scratch,
             .scratch_step = (ptrdiff_t)self->layout.bytes,
             .transform = constants->transform[n],
         };
+        view_sink(self, pass, frames, &constants->lookup[stencils], &stencil.sink);
         stencil.source.border = stencil.op->border;
         stencil.source.border_value = stencil.op->border_value;
         const struct op_kernels *row = op_kernels(stencil.op);
@@ -199,10 +208,11 @@ static cudaError_t full_frame_pass_async(const struct cuda_executor *self,
                                          const struct pass_constants *constants,
                                          const struct device_frames *frames, cudaStream_t stream)
 {
-    struct source source = pass_source(self, pass, frames, 0);
+    struct source source;
     struct view to = {};
+    view_source(self, pass, frames, 0, &source);
     if (pass->targets)
-        to = operand_view(self, frames, pass->target[0]);
+        view_operand(self, frames, pass->target[0], &to);
     cudaError_t error = cudaSuccess;
     for (int k = 0; k < frames->count && !error; k++) {
         uint8_t *memory = frames->memory + (size_t)k * self->layout.bytes;
@@ -328,13 +338,17 @@ static enum status run_frames(struct cuda_executor *self, const struct device_fr
 enum status dispatch_frames(struct cuda_executor *self, struct cuda_slot *lead,
                             const struct device_frames *frames, bool fields, bool dependent)
 {
+    lead->by_graph = true;
     if (!self->recording)
         return run_frames(self, frames, fields, lead->work_stream);
     recording_begin(self->recording, lead->work_stream);
     enum status status = run_frames(self, frames, fields, lead->work_stream);
     recording_end();
-    if (!status && dependent && recording_is_dependent(self->recording))
-        return CUDA_CHECK(self->backend, recording_launch_dependent(self->recording));
+    if (!status && dependent && recording_is_dependent(self->recording)) {
+        lead->by_graph = false;
+        return CUDA_CHECK(self->backend,
+                          recording_launch_dependent(self->recording, &self->driver));
+    }
     return status ? status : graph_launch(&lead->graph, self->backend, self->recording);
 }
 

@@ -119,9 +119,11 @@ static void destroy(struct executor **executor)
     struct cuda_executor *self = self_of(*executor);
     const struct callers_device callers(self->backend);
     cudaSetDevice(self->backend->device);
-    for (int k = 0; self->slot && k < self->slots; k++)
-        if (self->slot[k].handed_over)
-            cudaEventSynchronize(self->slot[self->slot[k].leader].end);
+    for (int k = 0; self->slot && k < self->slots; k++) {
+        const struct cuda_slot *user = &self->slot[self->slot[k].user];
+        if (self->slot[k].handed_over && user->used)
+            cudaEventSynchronize(user->used);
+    }
     for (int k = 0; self->slot && k < self->slots; k++) {
         struct cuda_slot *slot = &self->slot[k];
         cudaEvent_t events[] = {slot->source_ready, slot->began, slot->uploaded,
@@ -143,6 +145,7 @@ static void destroy(struct executor **executor)
     layout_finish(&self->layout);
     cudaFree(self->memory);
     free(self->recording);
+    free(self->frames);
     free(self->slot);
     free(self);
     *executor = NULL;
@@ -158,6 +161,25 @@ static enum status refuse_stream(struct cuda_executor *self, const char *reason)
     return STATUS_USAGE;
 }
 
+// The runtime is asked where the driver has no answer, which may be the reason.
+static cudaError_t ask_capture(const struct cuda_backend *backend, cudaStream_t stream,
+                               cudaStreamCaptureStatus *capture)
+{
+    CUstreamCaptureStatus status;
+    if (!backend->driver.is_capturing || backend->driver.is_capturing(stream, &status))
+        return cudaStreamIsCapturing(stream, capture);
+    *capture = (cudaStreamCaptureStatus)status;
+    return cudaSuccess;
+}
+
+static cudaError_t ask_id(const struct cuda_backend *backend, cudaStream_t stream,
+                          unsigned long long *id)
+{
+    if (!backend->driver.stream_id || backend->driver.stream_id(stream, id))
+        return cudaStreamGetId(stream, id);
+    return cudaSuccess;
+}
+
 // Refuse a caller's stream on which frames cannot be filtered, before it takes the GPU's failures
 // for it.
 static enum status check_stream(struct cuda_executor *self, cudaStream_t stream)
@@ -165,7 +187,7 @@ static enum status check_stream(struct cuda_executor *self, cudaStream_t stream)
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     unsigned long long id = 0;
     int device = self->backend->device;
-    cudaError_t error = cudaStreamIsCapturing(stream, &capture);
+    cudaError_t error = ask_capture(self->backend, stream, &capture);
     if (error == cudaErrorStreamCaptureImplicit || capture != cudaStreamCaptureStatusNone) {
         cudaGetLastError();
         return refuse_stream(self, "it is being captured, and a graph would run without what this "
@@ -173,7 +195,7 @@ static enum status check_stream(struct cuda_executor *self, cudaStream_t stream)
     }
     enum status status = cuda_check(self->backend, error, "cudaStreamIsCapturing");
     if (!status)
-        status = CUDA_CHECK(self->backend, cudaStreamGetId(stream, &id));
+        status = CUDA_CHECK(self->backend, ask_id(self->backend, stream, &id));
     if (status || id == self->known_stream)
         return status;
     status = CUDA_CHECK(self->backend, cudaStreamGetDevice(stream, &device));
@@ -211,8 +233,8 @@ static unsigned long long stream_id(const struct cuda_executor *self, cudaStream
     return lane == LANE_NONE ? self->known_stream : self->work_stream_id[lane];
 }
 
-// Let what is to use the slots from `lead` on wait for frames that were handed over. None of these
-// was made on the stream of uploads.
+// Let what is to use the slots from `lead` on wait for frames that were handed over and used their
+// memory. None of these was made on the stream of uploads.
 static enum status await_slots(struct cuda_executor *self, struct cuda_slot *lead,
                                const struct work *work, cudaStream_t stream, int count)
 {
@@ -224,14 +246,15 @@ static enum status await_slots(struct cuda_executor *self, struct cuda_slot *lea
 
 // Take the slots from `leader` on for the frames of `work`. A caller's stream was checked.
 static void take_slots(struct cuda_executor *self, int leader, const struct work *work, int count,
-                       cudaStream_t stream, struct device_frames *frames)
+                       cudaStream_t stream)
 {
     struct cuda_slot *lead = &self->slot[leader];
+    struct device_frames *frames = self->frames;
     frames->count = count;
     frames->work = work;
     frames->memory = lead->memory;
+    frames->in_slots = false;
     lead->work_stream = stream;
-    lead->work_stream_id = stream_id(self, stream);
     lead->begun_ns = 0;
     lead->uploads = !work->source_on_device || work->source_abroad;
     lead->downloads = transfer_has_download(self, work, count);
@@ -246,10 +269,12 @@ static void take_slots(struct cuda_executor *self, int leader, const struct work
         lead[k].leader = leader;
         lead[k].handed_over = false;
         frames->source[k] = work[k].source;
-        direct_place_source(self, &lead[k], &work[k], &frames->source[k]);
+        if (direct_place_source(self, &lead[k], &work[k], &frames->source[k]))
+            frames->in_slots = true;
         for (int n = 0; n < program_pictures(self->plan->program); n++) {
             frames->target[n][k] = *work_target(&work[k], n);
-            direct_place_target(self, &lead[k], &work[k], n, &frames->target[n][k]);
+            if (direct_place_target(self, &lead[k], &work[k], n, &frames->target[n][k]))
+                frames->in_slots = true;
         }
     }
 }
@@ -267,12 +292,48 @@ static enum status begin_group(struct cuda_executor *self, struct cuda_slot *lea
     return status;
 }
 
-// Events without news are not recorded: each costs the host about a microsecond.
+// True if a group uses no memory of the executor's, so that nobody has to wait for it there: its
+// kernels, on the caller's stream and in no graph, see planes of the caller's and read no table.
+static bool touches_frames_alone(const struct cuda_executor *self, const struct cuda_slot *lead)
+{
+    return lead->lane == LANE_NONE && !lead->by_graph && !lead->uploads &&
+           !self->frames->in_slots && !self->layout.works &&
+           recording_touches_frames_alone(self->recording);
+}
+
+// Record `end` behind a group, if nobody has. A caller's stream is there until the group was waited
+// for or handed over.
+static enum status record_end(struct cuda_executor *self, struct cuda_slot *lead)
+{
+    enum status status =
+        lead->ended ? STATUS_OK : transfer_record(self, lead->end, lead->work_stream);
+    lead->ended = true;
+    return status;
+}
+
+// Bring the results to where they are wanted, and say who has used the slots' memory. Events without
+// news are not recorded: each costs the host a quarter of a microsecond.
+static enum status end_group(struct cuda_executor *self, int leader, const struct work *work,
+                             int count)
+{
+    struct cuda_slot *lead = &self->slot[leader];
+    enum status status = STATUS_OK;
+    lead->ended = lead->downloads;
+    if (!lead->downloads && touches_frames_alone(self, lead))
+        return STATUS_OK;
+    status = lead->downloads ? transfer_download(self, lead, work, self->frames)
+                             : record_end(self, lead);
+    lead->used = lead->end;
+    lead->used_on = stream_id(self, lead->work_stream);
+    for (int k = 0; k < count; k++)
+        lead[k].user = leader;
+    return status;
+}
+
 static enum status submit_group(struct cuda_executor *self, int leader, const struct work *work,
                                 int count, bool alone)
 {
     struct cuda_slot *lead = &self->slot[leader];
-    struct device_frames frames;
     // Calls that follow each other fast on one stream find the GPU still at the previous one's kernel.
     bool dependent = alone && work->source_stream_serves && self->backend->dependent_launches &&
                      (cudaStream_t)work->source_stream == self->last_stream;
@@ -287,15 +348,14 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
         status = await_slots(self, lead, work, stream, count);
     if (status)
         return status;
-    take_slots(self, leader, work, count, stream, &frames);
-    status = begin_group(self, lead, &frames);
+    take_slots(self, leader, work, count, stream);
+    status = begin_group(self, lead, self->frames);
     range_push("filter", self->submitted);
     if (!status)
-        status = dispatch_frames(self, lead, &frames, work->fields, dependent);
+        status = dispatch_frames(self, lead, self->frames, work->fields, dependent);
     range_pop();
     if (!status)
-        status = lead->downloads ? transfer_download(self, lead, work, &frames)
-                                 : transfer_record(self, lead->end, lead->work_stream);
+        status = end_group(self, leader, work, count);
     if (status)
         lead->lane = LANE_NONE; // `end` may be a frame's before it, and tells nothing of others
     self->submitted += count;
@@ -404,6 +464,8 @@ static enum status wait(struct executor *executor, int number, struct work_times
     const struct callers_device callers(self->backend);
     enum status status = set_device(self, &callers);
     if (!status && !over)
+        status = record_end(self, slot);
+    if (!status && !over)
         status = await_event(self, slot->end);
     if (!status && !over)
         set_over(self, slot);
@@ -432,6 +494,8 @@ static enum status hand_over(struct executor *executor, int number, void *stream
     lead->heir = heir;
     enum status status = set_device(self, &callers);
     if (!status)
+        status = record_end(self, lead);
+    if (!status)
         status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(heir, lead->end, 0));
     return status ? status : await_reading(self, lead);
 }
@@ -453,10 +517,12 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
     self->width = width;
     self->height = height;
     self->slots = slots;
+    self->driver.launch = self->backend->driver.launch;
     *executor = &self->base;
     enum status status = STATUS_MEMORY;
     self->slot = (struct cuda_slot *)calloc((size_t)slots, sizeof *self->slot);
-    if (!self->slot)
+    self->frames = (struct device_frames *)calloc(1, sizeof *self->frames);
+    if (!self->slot || !self->frames)
         goto fail;
     if ((status = check_height(self)) ||
         (status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device))) ||
@@ -470,6 +536,7 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
         (status = create_stream(self, "download", &self->download_stream)))
         goto fail;
     for (int k = 0; k < slots; k++) {
+        self->slot[k].user = k;
         self->slot[k].memory = self->memory + self->constant_bytes + (size_t)k * self->layout.bytes;
         if ((status = create_slot(self, &self->slot[k])))
             goto fail;

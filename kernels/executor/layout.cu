@@ -46,6 +46,11 @@ static void lay_out_planes(struct slot_layout *layout, const struct plan *plan, 
                 layout->output[n][p] = reserve_plane(
                     &layout->bytes, format_row_bytes(out, p, width), format_rows(out, p, height));
     }
+}
+
+static void lay_out_buffers(struct slot_layout *layout, const struct plan *plan, int width,
+                            int height)
+{
     for (int b = 0; b < plan->buffers; b++) {
         struct program_plane grid = plan->buffer[b].grid;
         size_t columns = (size_t)subsampled(width, grid.shift_x);
@@ -103,8 +108,11 @@ enum status layout_init(struct slot_layout *layout, const struct plan *plan,
     if (!layout->buffer || !layout->analysis)
         return STATUS_MEMORY;
     lay_out_planes(layout, plan, width, height);
+    const size_t planes = layout->bytes;
+    lay_out_buffers(layout, plan, width, height);
     lay_out_analyses(layout, plan->program, width, height);
     lay_out_scratch(layout, plan, constants, width, height);
+    layout->works = layout->bytes > planes;
     assert(layout->bytes % 256 == 0);
     return STATUS_OK;
 }

@@ -30,6 +30,7 @@ struct slot_layout {
     size_t between; // scratch: what the first of two stencils makes for the second
     size_t scratch; // scratch: of operations
     size_t bytes;   // of a slot
+    bool works;     // there is more than the planes of pictures
 };
 
 // Lay out the slots for pictures of width x height. `constants` says which stencils are made by

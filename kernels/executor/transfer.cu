@@ -338,12 +338,12 @@ enum status transfer_await_slots(struct cuda_executor *self, struct cuda_slot *l
     enum status status = STATUS_OK;
     int last = -1;
     for (int k = 0; k < count && !status; k++) {
-        const struct cuda_slot *before = &self->slot[lead[k].leader];
-        if (!lead[k].handed_over || lead[k].leader == last)
+        const struct cuda_slot *before = &self->slot[lead[k].user];
+        if (!lead[k].handed_over || lead[k].user == last || !before->used)
             continue;
-        last = lead[k].leader;
-        if (before->work_stream_id != id)
-            status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(stream, before->end, 0));
+        last = lead[k].user;
+        if (before->used_on != id)
+            status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(stream, before->used, 0));
     }
     return status;
 }
