@@ -145,7 +145,8 @@ static enum status check_overlap(const struct sluice_filter *filter, const struc
     return STATUS_OK;
 }
 
-// Frames of this version's size, which most are, are read where they are; others into *copy.
+// Frames of this version's size, which most are, are read where they are; others into *copy. NULL, with
+// a sentence, if it has no such size.
 static const struct sluice_frame *read_frame(const struct sluice_filter *filter, const char *which,
                                              const struct sluice_frame *frame,
                                              struct sluice_frame *copy)

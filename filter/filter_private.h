@@ -51,7 +51,7 @@ struct seat {
     int followers;       // frames behind this one that the backend was given with it
     bool source_on_device;
     bool device, over;    // the result is in device memory; it is ready or handed over
-    bool staged;          // the result is in `copy`
+    bool staged;          // the result is in `target_copy`
     bool in_place;        // planes of the result are planes of the source
     bool interlaced;      // the source is
     enum status status;   // once over
@@ -87,7 +87,7 @@ struct sluice_filter {
     // ---- the submitting thread's ----
     struct binding *current;
     struct known_addresses on_device; // planes that were found in the GPU's memory
-    struct work work[MAX_FRAMES];     // about to be begun; what no frame here has is zero
+    struct work work[MAX_FRAMES];     // of one submit; `tee`, `source_abroad`, `source_pts` stay 0
 
     // ---- both threads' ----
     struct seat seat[MAX_FRAMES]; // of frame n: n % slots

@@ -43,7 +43,7 @@ static __device__ inline void copy_stretch(stretch<To, VEC4S> *to, const stretch
 
 // ---- copies ----
 
-// A plane of bytes as another: arguments are copied twice on their way to the GPU, so these are few.
+// A plane of bytes as another. The struct is small, as arguments are copied twice on their way to the GPU.
 struct byte_copy {
     struct view from, to;
     struct lookup lookup;

@@ -42,7 +42,7 @@ cudaError_t recording_launch(const struct recording *recording)
 
 bool recording_touches_frames_alone(const struct recording *recording)
 {
-    bool alone = recording->launches > 0; // else it was full, and nobody knows
+    bool alone = recording->launches > 0; // else it has been full, and what it held is not known
     for (int k = 0; k < recording->launches && alone; k++)
         alone = recording->launch[k].frames_alone;
     return alone;
@@ -56,8 +56,10 @@ static bool launch_by_driver(const struct recorded_launch *launch, cudaStream_t 
         return false;
     if (driver->kernel != launch->kernel) {
         driver->kernel = NULL;
-        if (cudaGetFuncBySymbol(&driver->function, launch->kernel))
+        if (cudaGetFuncBySymbol(&driver->function, launch->kernel)) {
+            cudaGetLastError(); // it would pass for that of the next launch
             return false;
+        }
         driver->kernel = launch->kernel;
     }
     CUlaunchAttribute dependent;

@@ -24,7 +24,7 @@ struct recorded_launch {
     int argument, arguments;       // the first of them in `at`, and how many
     size_t bytes_begin, bytes_end; // where they lie in `data`
     bool dependent;                // it was kernel_launch_dependent()'s
-    bool frames_alone;             // it reads no table: nothing but what its views point at
+    bool frames_alone;             // it touches nothing but what its views point at: no table
 };
 
 // The driver's cuLaunchKernelEx(), which spares the runtime's search for the function of a kernel.
@@ -85,7 +85,7 @@ void recording_add_launch(struct recording *recording, const void *kernel, dim3 
                           size_t shared);
 // The last launch may be made by recording_launch_dependent().
 void recording_mark_dependent(void);
-// The calling thread's last launch, if it records, reads no table.
+// The calling thread's last launch, if it records, touches nothing but what its views point at.
 void recording_mark_frames_alone(void);
 // One more argument of the last launch.
 void recording_add_argument(struct recording *recording, const void *value, size_t bytes,

@@ -34,7 +34,8 @@
 // begins behind what is on `source_stream` when it is submitted, wherever its source is. With
 // `source_stream_serves` it may be done on that stream itself, without times: the source is on this
 // device, too. `alone`: the caller lets that stream wait for it before there is more, so no other
-// work of it overlaps this but by the ends of kernels. `untimed`: wait() is not asked for its times; then no
+// work of it overlaps this but by the ends of kernels; the stream lives, and is not captured, until
+// wait() or hand_over() has returned. `untimed`: wait() is not asked for its times; then no
 // processor time has to be measured, which takes two system calls.
 //
 // `analysis` has host memory from alloc() for each analysis of the program (struct program,

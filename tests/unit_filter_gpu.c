@@ -565,6 +565,7 @@ static void check_launches(void)
 {
     enum { FRAMES = 8 };
     static const int calls[] = {1, 8, 3, 6, 5, 8, 1, 1, 7, 8};
+    launched_by_driver = 0;
     const struct sluice_format input = test_format("gray", 131, 40);
     struct sluice_filter *filter = gpu_filter(launched_chain(0), &input, FRAMES);
     struct device_pairs pairs;
@@ -580,6 +581,8 @@ static void check_launches(void)
                      calls[k], launched, graphs_launched, launched_dependently);
         assert_int_equal(launched_dependently, has_dependent_launches(filter));
     }
+    if (launch_by_driver && has_dependent_launches(filter))
+        assert_int_equal(launched_by_driver >= 1, !no_driver);
     launched = graphs_launched = launched_dependently = 0;
     assert_int_equal(sluice_filter_submit_many(filter, from, to, 3, NULL), SLUICE_STATUS_OK);
     for (int k = 0; k < 3; k++)
@@ -604,10 +607,8 @@ static void a_driver_without_the_calls_is_done_without(void **state)
     if (!gpu)
         skip();
     no_driver = true;
-    launched_by_driver = 0;
     check_launches();
     no_driver = false;
-    assert_int_equal(launched_by_driver, 0);
 }
 
 // ---- dependent launches ----
@@ -848,8 +849,10 @@ static void a_slots_memory_is_waited_for(void **state)
         assert_int_equal(
             sluice_filter_run(filter, &grays[1].in_place.frame, &grays[1].over_from, other),
             SLUICE_STATUS_OK);
+        const struct timespec nap = {.tv_nsec = 20000000}; // a thousand times what the frame takes
+        nanosleep(&nap, NULL);
         const bool ended = late_stream_is_idle(other);
-        if (!late_stream_is_idle(late))
+        if (!late_stream_is_idle(late)) // as it may be where a sanitizer waits for launches
             assert_false(ended);
         sluice_filter_destroy(&filter);
         assert_true(late_stream_is_idle(other));

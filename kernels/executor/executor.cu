@@ -234,7 +234,8 @@ static unsigned long long stream_id(const struct cuda_executor *self, cudaStream
 }
 
 // Let what is to use the slots from `lead` on wait for frames that were handed over and used their
-// memory. None of these was made on the stream of uploads.
+// memory. None of these was made on the stream of uploads. Frames that use none wait as well: the slot
+// forgets with them that others were handed over, and their `end` may be the event that is `used`.
 static enum status await_slots(struct cuda_executor *self, struct cuda_slot *lead,
                                const struct work *work, cudaStream_t stream, int count)
 {
@@ -301,24 +302,26 @@ static bool touches_frames_alone(const struct cuda_executor *self, const struct 
            recording_touches_frames_alone(self->recording);
 }
 
-// Record `end` behind a group, if nobody has. A caller's stream is there until the group was waited
-// for or handed over.
+// Record `end` behind a group, if nobody has; twice, by two threads, does no harm. A caller's stream is
+// there until the group was waited for or handed over.
 static enum status record_end(struct cuda_executor *self, struct cuda_slot *lead)
 {
-    enum status status =
-        lead->ended ? STATUS_OK : transfer_record(self, lead->end, lead->work_stream);
-    lead->ended = true;
+    if (__atomic_load_n(&lead->ended, __ATOMIC_ACQUIRE))
+        return STATUS_OK;
+    enum status status = transfer_record(self, lead->end, lead->work_stream);
+    if (!status)
+        __atomic_store_n(&lead->ended, true, __ATOMIC_RELEASE);
     return status;
 }
 
-// Bring the results to where they are wanted, and say who has used the slots' memory. Events without
-// news are not recorded: each costs the host a quarter of a microsecond.
+// Bring the results to where they are wanted, and say who has used the slots' memory. Where nobody has,
+// `end` is not recorded: an event costs the host a quarter of a microsecond.
 static enum status end_group(struct cuda_executor *self, int leader, const struct work *work,
                              int count)
 {
     struct cuda_slot *lead = &self->slot[leader];
     enum status status = STATUS_OK;
-    lead->ended = lead->downloads;
+    __atomic_store_n(&lead->ended, lead->downloads, __ATOMIC_RELAXED);
     if (!lead->downloads && touches_frames_alone(self, lead))
         return STATUS_OK;
     status = lead->downloads ? transfer_download(self, lead, work, self->frames)

@@ -49,7 +49,7 @@ struct cuda_slot {
     cudaEvent_t done;
     cudaEvent_t made; // `done` without a time, which costs the host a microsecond less
     cudaEvent_t end;  // which of the two its last frame has, if it leads
-    bool ended;       // it was recorded
+    bool ended;       // atomic: `end` was recorded behind its last group
     bool timed;       // the times of the frames that it leads are taken
     uint8_t *memory;
     int lane;         // whose stream `end` is on, if it leads; LANE_NONE: a caller's
@@ -66,7 +66,7 @@ struct cuda_slot {
     bool refers;             // planes that no pass reads come from the host behind `uploaded`
     // When the copy up was put on its stream, or the source was found to be there, without `began`; or 0.
     long long begun_ns;
-    bool by_graph; // launches of its last group, if it leads, were the graph's, or not recorded
+    bool by_graph;      // its last group was not launched by recording_launch_dependent()
     struct graph graph; // large
 };
 

@@ -19,7 +19,7 @@ enum status transfer_await_callers(struct cuda_executor *self, struct cuda_slot 
                                    const struct work *work, int count);
 
 // Let `stream`, of number `id`, wait until the memory of `count` slots from `lead` on is free of
-// frames that were handed over; 0: none of these was made on it.
+// frames that used it and were handed over. `id` 0: none of these was made on this stream.
 enum status transfer_await_slots(struct cuda_executor *self, struct cuda_slot *lead,
                                  cudaStream_t stream, unsigned long long id, int count);
 
