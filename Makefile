@@ -220,7 +220,8 @@ $(BUILD)/unit_gpu_start: override LDFLAGS += -Wl,--wrap=backend_cuda_create,--wr
 
 # Launches and graphs that tests/unit_filter_gpu.c counts, and lets fail, and copies, waits and events that it counts.
 SEEN = cudaGraphLaunch cudaGraphInstantiateWithFlags cudaGraphExecKernelNodeSetParams cudaMemcpyAsync cudaMemcpyBatchAsync \
-    cudaStreamWaitEvent cudaEventRecord cudaLaunchKernel cudaLaunchKernelExC cudaGetDriverEntryPointByVersion
+    cudaStreamWaitEvent cudaEventRecord cudaLaunchKernel cudaLaunchKernelExC cudaGetDriverEntryPointByVersion \
+    cudaGetDriverEntryPoint
 $(BUILD)/unit_filter_gpu: override LDFLAGS += $(SEEN:%=-Wl,--wrap=%)
 $(BUILD)/unit_filter_gpu: $(if $(NVCC),$(BUILD)/tests/late_copy.o)
 $(BUILD)/tests/unit_filter_gpu.o: override CFLAGS += -DCUDA_ARCHS='"$(CUDA_CHOSEN)"'

@@ -87,7 +87,7 @@ struct sluice_filter {
     // ---- the submitting thread's ----
     struct binding *current;
     struct known_addresses on_device; // planes that were found in the GPU's memory
-    struct work work[MAX_FRAMES];     // of one submit; `tee`, `source_abroad`, `source_pts` stay 0
+    struct work work[MAX_FRAMES];     // a submit's; `tee`, `source_abroad`, `source_pts` stay 0
 
     // ---- both threads' ----
     struct seat seat[MAX_FRAMES]; // of frame n: n % slots

@@ -388,7 +388,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
 
 // ---- launchers ----
 
-// Launch a kernel of this file. `frames_alone`: it reads no table.
+// Launch a kernel of this file. `frames_alone`: it reads no table, so its views are all it touches.
 template <typename Kernel, typename... Arguments>
 static void launch(bool frames_alone, Kernel kernel, dim3 grid, cudaStream_t stream,
                    const Arguments &...argument)

@@ -40,14 +40,6 @@ cudaError_t recording_launch(const struct recording *recording)
     return error;
 }
 
-bool recording_touches_frames_alone(const struct recording *recording)
-{
-    bool alone = recording->launches > 0; // else it has been full, and what it held is not known
-    for (int k = 0; k < recording->launches && alone; k++)
-        alone = recording->launch[k].frames_alone;
-    return alone;
-}
-
 // By the driver. Its errors are told by the runtime, which fails as well.
 static bool launch_by_driver(const struct recorded_launch *launch, cudaStream_t stream,
                              void **argument, struct driver_launch *driver)

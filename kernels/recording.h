@@ -61,8 +61,11 @@ static inline bool recording_is_dependent(const struct recording *recording)
     return recording->launches == 1 && recording->launch[0].dependent;
 }
 
-// True if all launches touch what their views point at, and no other memory.
-bool recording_touches_frames_alone(const struct recording *recording);
+// True if it is one kernel, which touches nothing but what its views point at.
+static inline bool recording_touches_frames_alone(const struct recording *recording)
+{
+    return recording->launches == 1 && recording->launch[0].frames_alone;
+}
 
 // Launch this one kernel so that its launch overlaps the end of the previous kernel on the stream,
 // whosever that is. It waits for the previous one alone: what that one itself did not wait for, if it

@@ -512,11 +512,16 @@ static bool no_driver;
 static int launched_by_driver;
 static int (*launch_by_driver)(const void *config, void *function, void **argument, void **extra);
 
+// The one of these that the runtime has: the second is older than CUDA 12.5.
 int __real_cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
                                             unsigned long long flags, int *result)
     __attribute__((weak));
+int __real_cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags,
+                                   int *result) __attribute__((weak));
 int __wrap_cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
                                             unsigned long long flags, int *result);
+int __wrap_cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags,
+                                   int *result);
 
 static int count_launch(const void *config, void *function, void **argument, void **extra)
 {
@@ -525,17 +530,35 @@ static int count_launch(const void *config, void *function, void **argument, voi
     return launch_by_driver(config, function, argument, extra);
 }
 
+// Let launches be counted, if that is the function.
+static void count_launches(const char *name, void **function)
+{
+    int (*counts)(const void *, void *, void **, void **) = count_launch;
+    if (!*function || strcmp(name, "cuLaunchKernelEx"))
+        return;
+    memcpy(&launch_by_driver, function, sizeof launch_by_driver);
+    memcpy(function, &counts, sizeof counts);
+}
+
 int __wrap_cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
                                             unsigned long long flags, int *result)
 {
-    int error =
-        no_driver ? NO_SYMBOL
-                  : __real_cudaGetDriverEntryPointByVersion(name, function, version, flags, result);
-    if (!error && *function && !strcmp(name, "cuLaunchKernelEx")) {
-        memcpy(&launch_by_driver, function, sizeof launch_by_driver);
-        int (*counts)(const void *, void *, void **, void **) = count_launch;
-        memcpy(function, &counts, sizeof counts);
-    }
+    if (no_driver)
+        return NO_SYMBOL;
+    int error = __real_cudaGetDriverEntryPointByVersion(name, function, version, flags, result);
+    if (!error)
+        count_launches(name, function);
+    return error;
+}
+
+int __wrap_cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags,
+                                   int *result)
+{
+    if (no_driver)
+        return NO_SYMBOL;
+    int error = __real_cudaGetDriverEntryPoint(name, function, flags, result);
+    if (!error)
+        count_launches(name, function);
     return error;
 }
 
@@ -863,6 +886,71 @@ static void a_slots_memory_is_waited_for(void **state)
     }
 }
 
+// Slots that were used together, by one launch, and that other frames have led since, are waited for, too.
+static void slots_used_together_are_waited_for(void **state)
+{
+    enum { SLOTS = 3, BETWEEN = 4 };
+    const long long a_while = 400000000;
+    const struct timespec nap = {.tv_nsec = 20000000};
+    const struct sluice_format input = test_format("rgb24", 640, 360);
+    (void)state;
+    if (!gpu || !late_copy)
+        skip();
+    struct sluice_filter *filter = gpu_filter("gray", &input, SLOTS);
+    struct grays grays[SLOTS + 1];
+    struct sluice_frame from[SLOTS], to[SLOTS];
+    for (int k = 0; k <= SLOTS; k++)
+        grays[k] = grays_init((uint32_t)k);
+    for (int k = 0; k < SLOTS; k++) {
+        from[k] = grays[k].in_place.frame;
+        to[k] = grays[k].over_from;
+    }
+    void *late = late_stream(), *other = late_stream();
+    assert_int_equal(late_copy(late, NULL, NULL, 0, NULL, NULL, 0, a_while), 0);
+    assert_int_equal(sluice_filter_run_many(filter, from, to, SLOTS, late), SLUICE_STATUS_OK);
+    for (int k = 0; k < BETWEEN; k++)
+        assert_int_equal(sluice_filter_run(filter, &grays[0].from.frame, &grays[0].to.frame, late),
+                         SLUICE_STATUS_OK);
+    assert_int_equal(
+        sluice_filter_run(filter, &grays[SLOTS].in_place.frame, &grays[SLOTS].over_from, other),
+        SLUICE_STATUS_OK);
+    nanosleep(&nap, NULL);
+    const bool ended = late_stream_is_idle(other);
+    if (!late_stream_is_idle(late))
+        assert_false(ended);
+    assert_int_equal(late_stream_end(late), 0);
+    assert_int_equal(late_stream_end(other), 0);
+    sluice_filter_destroy(&filter);
+    for (int k = 0; k <= SLOTS; k++)
+        grays_finish(&grays[k], true, k == 0);
+}
+
+// A source from the host lies in the only slot until a kernel that is held up has read it, and frames
+// come between that use no memory: the next source from the host has to wait for that kernel.
+static void a_source_in_a_slot_stays_until_it_was_read(void **state)
+{
+    const long long a_while = 400000000;
+    const struct sluice_format input = test_format("rgb24", 640, 360);
+    (void)state;
+    if (!gpu || !late_copy)
+        skip();
+    struct sluice_filter *filter = gpu_filter("gray", &input, 1);
+    struct grays grays[3] = {grays_init(1), grays_init(2), grays_init(3)};
+    void *late = late_stream();
+    assert_int_equal(late_copy(late, NULL, NULL, 0, NULL, NULL, 0, a_while), 0);
+    assert_int_equal(sluice_filter_run(filter, &grays[0].source->frame, &grays[0].to.frame, late),
+                     SLUICE_STATUS_OK);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(sluice_filter_run(filter, &grays[1].from.frame, &grays[1].to.frame, late),
+                         SLUICE_STATUS_OK);
+    assert_int_equal(sluice_filter_run(filter, &grays[2].source->frame, &grays[2].to.frame, late),
+                     SLUICE_STATUS_OK);
+    assert_int_equal(late_stream_end(late), 0);
+    sluice_filter_destroy(&filter);
+    for (int k = 0; k < 3; k++)
+        grays_finish(&grays[k], false, true);
+}
+
 // Frames that touch no memory of the filter's are right though it ends before them, and others take
 // what it had.
 static void a_filter_may_end_before_such_frames(void **state)
@@ -1024,6 +1112,8 @@ int main(void)
         cmocka_unit_test(a_callers_kernel_that_is_late_is_waited_for),
         cmocka_unit_test(calls_that_touch_frames_alone_record_no_event),
         cmocka_unit_test(a_slots_memory_is_waited_for),
+        cmocka_unit_test(slots_used_together_are_waited_for),
+        cmocka_unit_test(a_source_in_a_slot_stays_until_it_was_read),
         cmocka_unit_test(a_filter_may_end_before_such_frames),
         cmocka_unit_test(planes_are_copied_at_once),
         cmocka_unit_test(memory_of_another_kind_is_refused),
