@@ -101,22 +101,22 @@ static enum status check_plane(struct sluice_filter *filter, const char *which,
 }
 
 static enum status check_frame(struct sluice_filter *filter, const char *which,
-                               enum sluice_memory memory, const struct image *image,
+                               const struct sluice_frame *frame, const struct image *image,
                                const struct plane_rows *plane)
 {
-    if (memory != SLUICE_MEMORY_HOST && memory != SLUICE_MEMORY_DEVICE)
+    if (frame->memory != SLUICE_MEMORY_HOST && frame->memory != SLUICE_MEMORY_DEVICE)
         return log_fail(&filter->log, STATUS_USAGE,
                         "`memory` of `%s` is %d, which is none; it is SLUICE_MEMORY_HOST or "
                         "SLUICE_MEMORY_DEVICE",
-                        which, (int)memory);
-    if (memory == SLUICE_MEMORY_DEVICE && !filter->backend->has_device_memory)
+                        which, (int)frame->memory);
+    if (frame->memory == SLUICE_MEMORY_DEVICE && !filter->backend->has_device_memory)
         return log_fail(&filter->log, STATUS_USAGE,
                         "`%s` is in a GPU's memory, and this filter works on the CPU; copy it "
                         "to the host, or ask for SLUICE_BACKEND_CUDA",
                         which);
     enum status status = STATUS_OK;
     for (int p = 0; p < image->format->planes && !status; p++)
-        status = check_plane(filter, which, image, plane, p, memory);
+        status = check_plane(filter, which, image, plane, p, frame->memory);
     return status;
 }
 
@@ -183,7 +183,7 @@ enum status check_frames(struct sluice_filter *filter, const struct sluice_frame
     seat->interlaced = in->interlaced;
     int64_t pts = in->pts;
     void *opaque = in->opaque;
-    enum status status = check_frame(filter, "in", in->memory, &seat->source, filter->input_rows);
+    enum status status = check_frame(filter, "in", in, &seat->source, filter->input_rows);
     if (status)
         return status;
     if (!(out = read_frame(filter, "out", out, &copy)))
@@ -194,6 +194,6 @@ enum status check_frames(struct sluice_filter *filter, const struct sluice_frame
     seat->out.pts = pts;
     seat->out.opaque = opaque;
     seat->in_place = is_in_place(&seat->source, &seat->target);
-    status = check_frame(filter, "out", out->memory, &seat->target, filter->output_rows);
+    status = check_frame(filter, "out", out, &seat->target, filter->output_rows);
     return status ? status : check_overlap(filter, &seat->source, &seat->target);
 }
