@@ -50,12 +50,24 @@ bool journal_open(struct settings *settings)
     return open_as(settings, &settings->config);
 }
 
+// The first try found the journal's name to be none of the run's other files; now there is a file of it,
+// which the next try's check would refuse to replace.
+static void release_name(struct settings *settings)
+{
+    const char **to = settings->reserved_outputs;
+    for (const char *const *from = settings->reserved_outputs; *from; from++)
+        if (*from != settings->journal)
+            *to++ = *from;
+    *to = NULL;
+}
+
 bool journal_begin_again(struct settings *settings)
 {
     struct sluice_config config = settings->config;
     config.overwrite = true; // what is there is the first try's
     bool closed = journal_close(settings);
     settings->journal_begun = false;
+    release_name(settings);
     return closed && open_as(settings, &config);
 }
 

@@ -122,6 +122,14 @@ def test_damaged_input_is_that_of_one_repeatable_job(run, tmp_path, folder):
     assert result.stderr.count("begun anew with") == 1  # not by each part
 
 
+def test_a_part_that_begins_anew_has_the_journal_of_its_second_try(run, tmp_path, folder):
+    source = damaged(folder, "damaged.mkv", *LONG, *GROUPS, "-bf", "2")
+    result = run(source, "out.mkv", *CHAIN, "--shard", "1/2", "--journal", "journal")
+    assert result.code == 3 and "begun anew with" in result.stderr, result.stderr
+    assert len((tmp_path / "journal").read_text().splitlines()) == 1
+    assert run(source, "out.mkv", *CHAIN, "--shard", "2/2", "--journal", "journal").code == 5  # it is the other part's
+
+
 def test_systemd_is_told(run, tmp_path, folder, monkeypatch):
     with Manager(f"@sluice-{os.getpid()}") as manager:
         monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
