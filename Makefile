@@ -237,10 +237,11 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | packages
 WITHOUT_FFMPEG = $(FILTER:%=%/%) kernels/% tests/conformance/% tests/budget.c pipeline/engine/filter/multi_gpu.c
 
 # The row kernels, once for each level of the instruction set. Without SIMDe's headers (libsimde-dev) there is no neon.
-ROWS_v2 = -march=x86-64-v2
-ROWS_v3 = -march=x86-64-v3
-ROWS_v4 = -march=x86-64-v4
-ROWS_vnni = -march=x86-64-v4 -mavx512vnni -mavx512vbmi
+# Processors of these levels without prefetchw do nothing for it.
+ROWS_v2 = -march=x86-64-v2 -mprfchw
+ROWS_v3 = -march=x86-64-v3 -mprfchw
+ROWS_v4 = -march=x86-64-v4 -mprfchw
+ROWS_vnni = -march=x86-64-v4 -mprfchw -mavx512vnni -mavx512vbmi
 ROWS_neon = -DROWS_SIMDE
 $(BUILD)/cpu/rows/rows_%.o: cpu/rows/rows.c $(BUILD)/flags | packages
 	@mkdir -p $(@D)

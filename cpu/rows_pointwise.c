@@ -83,6 +83,7 @@ static enum status init(struct row_pipeline *pipeline, int level)
     if (!state)
         return STATUS_MEMORY;
     state->point = point_of_step(here->step);
+    state->point.ahead = pipeline->direct && level == 1 ? rows_ahead() : 0;
     state->joins = below->family->make_ranges && here->bytes == below->bytes &&
                    state->point.kind == POINT_RANGES;
     if (pipeline->direct && pipeline->loose && level == 1 && init_loose_table(here, state))

@@ -364,7 +364,8 @@ def child(options):
 
 def run_child(threads, options, folder):
     file = pathlib.Path(folder) / f"{threads}.json"
-    env = {**os.environ, "SLUICE_LIBRARY": os.environ.get("SLUICE_LIBRARY", str(options.library.resolve()))}
+    library = options.library or os.environ.get("SLUICE_LIBRARY") or ROOT / "build" / "libsluice-filter.so.1"
+    env = {**os.environ, "SLUICE_LIBRARY": str(pathlib.Path(library).resolve())}
     if threads > 0:
         env.update(RAYON_NUM_THREADS=str(threads), OMP_NUM_THREADS=str(threads))
     subprocess.run([sys.executable, __file__, "--child", str(threads), "--rounds", str(options.rounds), "--size",
@@ -399,7 +400,7 @@ def parse(words):
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 0], help="0: all of the machine's")
     parser.add_argument("--size", default="1920x1080")
-    parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build" / "libsluice-filter.so.1")
+    parser.add_argument("--library", help="sluice's; else $SLUICE_LIBRARY, or the one of the build")
     parser.add_argument("--json", help="a file for the rows")
     parser.add_argument("--commit", help="of the sources, where git cannot tell it")
     parser.add_argument("--note", default="nothing else running", help="what else the machine did")

@@ -23,6 +23,7 @@ struct point {
     int flip, add;    // ranges
     int gain, offset; // affine: the rounding is in the offset
     const uint16_t *table;
+    int ahead; // rows_ahead() where results go to memory, else 0
 };
 
 // The cheapest form of a step that is a table.

@@ -237,6 +237,8 @@ INLINE lanes8x2 lanes_limit(const struct limits_8 *f, lanes8x2 value)
     return (lanes_min_8(lanes_max_8(value, f->least), f->most) ^ f->flip) + f->add;
 }
 
+enum { CACHE_LINE = 64 };
+
 // `count` vectors side by side.
 INLINE void lanes_point_store(const struct point *f, const struct limits_8 *limits,
                               const uint8_t *from, uint8_t *to, int count)
@@ -256,7 +258,8 @@ INLINE void lanes_point_store(const struct point *f, const struct limits_8 *limi
 // lie anywhere, those between on a vector's boundary: stores across lines of the cache, of which
 // arrays of other programs have one a vector, take a tenth longer. Four vectors at once take as long as
 // memcpy(); one at a time takes up to 1.7 times as long out of the second cache at some times of a
-// virtual machine. Samples that both of two vectors have are made twice.
+// virtual machine. Samples that both of two vectors have are made twice. Lines of this row alone are
+// asked for ahead: those behind it may be another thread's.
 INLINE void lanes_point_row(const struct point *ranges, const struct limits_8 *limits,
                             const uint8_t *restrict from, uint8_t *restrict to, int width)
 {
@@ -264,6 +267,11 @@ INLINE void lanes_point_row(const struct point *ranges, const struct limits_8 *l
     const int lanes = 2 * SIMD_LANES, last = width - lanes;
     int x = lanes - (int)((uintptr_t)to % (unsigned)lanes);
     lanes_point_store(&f, limits, from, to, 1);
+    for (; f.ahead && x < last - 3 * lanes - f.ahead; x += 4 * lanes) {
+        for (int line = 0; line < 4 * lanes; line += CACHE_LINE)
+            __builtin_prefetch(to + x + f.ahead + line, 1);
+        lanes_point_store(&f, limits, from + x, to + x, 4);
+    }
     for (; x < last - 3 * lanes; x += 4 * lanes)
         lanes_point_store(&f, limits, from + x, to + x, 4);
     for (; x < last; x += lanes)

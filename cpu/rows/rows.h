@@ -201,3 +201,7 @@ extern const char rows_names[];
 // The kernels for this processor, or for the level that `name` asks for: NULL if it is unknown or
 // the processor lacks it. A NULL name asks for the best.
 const struct row_kernels *rows_select(const char *name);
+
+// How many bytes before a row of results is written its lines of the cache are best asked for, to be
+// written: 0, not at all, where that takes longer than what the processor asks for by itself.
+int rows_ahead(void);

@@ -1,0 +1,64 @@
+// Row kernels of every level that this processor runs, where they go ways that it would not choose.
+#include <stdlib.h>
+
+#include "cpu/rows/rows.h"
+#include "tests/unit.h"
+
+enum { WIDTH = 9000, AHEAD = 2048, GUARD = 128 };
+
+static const char *const levels[] = {"vnni", "v4", "v3", "v2", "neon", "base"};
+
+// What the ranges of a point say.
+static uint8_t ranged(const struct point *f, uint8_t x)
+{
+    if (x < f->low)
+        return (uint8_t)f->below;
+    return (uint8_t)(x > f->high ? f->above : (x ^ f->flip) + f->add);
+}
+
+static void check_row(const struct row_kernels *rows, const struct point *f, int offset, int width)
+{
+    static uint8_t from[WIDTH + GUARD], to[WIDTH + 3 * GUARD];
+    for (int x = 0; x < WIDTH + GUARD; x++)
+        from[x] = (uint8_t)(x * 31 + x / 256);
+    memset(to, 77, sizeof to);
+    rows->point[0](from + offset, f, to + GUARD + offset, width);
+    for (int x = 0; x < width; x++)
+        assert_int_equal(to[GUARD + offset + x], ranged(f, from[offset + x]));
+    for (int x = 0; x < GUARD; x++) {
+        assert_int_equal(to[offset + x], 77);
+        assert_int_equal(to[GUARD + offset + width + x], 77);
+    }
+}
+
+static void lines_asked_for_ahead_change_nothing(void **state)
+{
+    (void)state;
+    const struct point points[] = {
+        // brightness=20, invert, threshold=20:240
+        {.most = 255, .low = 0, .high = 235, .below = 20, .above = 255, .add = 20},
+        {.most = 255, .low = 0, .high = 255, .below = 255, .above = 0, .flip = 255},
+        {.most = 255, .low = 20, .high = 240, .below = 0, .above = 255},
+    };
+    const int widths[] = {1, 63, 300, AHEAD, AHEAD + 64, AHEAD + 255, AHEAD + 257, 5000, WIDTH};
+    int found = 0;
+    for (size_t k = 0; k < sizeof levels / sizeof *levels; k++) {
+        const struct row_kernels *rows = rows_select(levels[k]);
+        for (size_t p = 0; rows && p < sizeof points / sizeof *points; p++)
+            for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+                for (int offset = 0; offset < GUARD; offset += 13) {
+                    struct point point = points[p];
+                    check_row(rows, &point, offset, widths[w]);
+                    point.ahead = AHEAD;
+                    check_row(rows, &point, offset, widths[w]);
+                }
+        found += rows != NULL;
+    }
+    assert_true(found > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_asked_for_ahead_change_nothing)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
