@@ -41,6 +41,14 @@ static __device__ inline void copy_stretch(stretch<To, VEC4S> *to, const stretch
     *to = made;
 }
 
+// The columns of a row behind the last that fill a thread's `columns`, fewer than a warp has lanes:
+// the last blocks take them one (or `each`) a lane. Returns this lane's first; false: it has none.
+static __device__ inline bool last_columns(int width, int columns, int each, int *x)
+{
+    *x = width / columns * columns + threadIdx.x * each;
+    return blockIdx.x + 1 == gridDim.x && *x < width;
+}
+
 // ---- copies ----
 
 // A plane of bytes as another. The struct is small, as arguments are copied twice on their way to the GPU.
@@ -74,16 +82,14 @@ static __global__ void __launch_bounds__(WARP *WARPS)
                            lookup_word(&copy.lookup, shared, from[k].y),
                            lookup_word(&copy.lookup, shared, from[k].z),
                            lookup_word(&copy.lookup, shared, from[k].w));
-        return;
     }
-    for (int y = first; y < min(first + WARPS * COPY_ROWS, copy.height); y += WARPS) {
-        int i = x;
-        for (; i + VEC4 <= copy.width; i += VEC4)
-            *(uint32_t *)view_at(&copy.to, i, y) = lookup_word(
-                &copy.lookup, shared, frame_load((const uint32_t *)view_at(&copy.from, i, y)));
-        for (; i < copy.width; i++)
-            *view_at(&copy.to, i, y) = (uint8_t)lookup_word(
-                &copy.lookup, shared, (uint32_t)frame_load(view_at(&copy.from, i, y)));
+    if (last_columns(copy.width, 16, 1, &x)) {
+        uint8_t from[COPY_ROWS];
+        for (int k = 0; k < COPY_ROWS; k++)
+            from[k] = frame_load(view_at(&copy.from, x, min(first + k * WARPS, copy.height - 1)));
+        for (int k = 0; k < COPY_ROWS && first + k * WARPS < copy.height; k++)
+            *view_at(&copy.to, x, first + k * WARPS) =
+                (uint8_t)lookup_word(&copy.lookup, shared, from[k]);
     }
 }
 
@@ -116,13 +122,12 @@ static __global__ void __launch_bounds__(WARP *WARPS)
                 copy_stretch((stretch<To, vec4s> *)view_at(&sink.view[0], x, y), &from[k],
                              &source.view, &sink.lookup, shared);
         }
-        return;
     }
-    for (int y = first; y < min(first + WARPS * COPY_ROWS, sink.height); y += WARPS)
-        for (int i = x; i < sink.width; i += VEC4) {
+    if (last_columns(sink.width, columns, VEC4, &x))
+        for (int y = first; y < min(first + WARPS * COPY_ROWS, sink.height); y += WARPS) {
             int value[VEC4];
-            source_read(&source, i, y, value);
-            sink_put(&sink, i, y, value);
+            source_read(&source, x, y, value);
+            sink_put(&sink, x, y, value);
         }
 }
 
@@ -303,36 +308,35 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     await_previous_kernel();
     int x = (blockIdx.x * WARP + threadIdx.x) * columns;
     int first = blockIdx.y * WARPS * rows + threadIdx.y;
-    if (x + columns > sink.width) {
-        for (int y = first; y < min(first + WARPS * rows, sink.height); y += WARPS)
-            for (int i = x; i < sink.width; i++) {
-                const uint8_t *pixel = view_at(&mix.view[0], i, y) - packed.before;
-                int sum = (int)mix.op.offset + (1 << 19);
-                for (int k = 0; k < STEP; k++)
-                    if (packed.weight[k]) // else it may be beside the pixel
-                        sum +=
-                            packed.weight[k] * (int)lookup_byte(&mix.lookup[0], before, pixel[k]);
-                *view_at(&sink.view[0], i, y) =
-                    lookup_byte(&sink.lookup, shared, mix_limit(&mix.op, sum));
-            }
-        return;
+    if (x + columns <= sink.width) {
+        uint32_t from[rows][STEP * FOURS];
+        for (int k = 0; k < rows; k++) {
+            int y = min(first + k * WARPS, sink.height - 1);
+            const uint8_t *at = view_at(&mix.view[0], x, y) - packed.before;
+            for (int j = 0; j < STEP; j++)
+                words_load<FOURS>(at + j * VEC4 * FOURS, &from[k][j * FOURS]);
+        }
+        for (int k = 0; k < rows && first + k * WARPS < sink.height; k++) {
+            uint32_t made[FOURS];
+            for (int j = 0; j < STEP * FOURS; j++)
+                from[k][j] = lookup_word(&mix.lookup[0], before, from[k][j]);
+            for (int n = 0; n < FOURS; n++)
+                made[n] = lookup_word(&sink.lookup, shared,
+                                      mix_words<STEP>(&mix, &packed, &from[k][n * STEP]));
+            words_store<FOURS>(view_at(&sink.view[0], x, first + k * WARPS), made);
+        }
     }
-    uint32_t from[rows][STEP * FOURS];
-    for (int k = 0; k < rows; k++) {
-        int y = min(first + k * WARPS, sink.height - 1);
-        const uint8_t *at = view_at(&mix.view[0], x, y) - packed.before;
-        for (int j = 0; j < STEP; j++)
-            words_load<FOURS>(at + j * VEC4 * FOURS, &from[k][j * FOURS]);
-    }
-    for (int k = 0; k < rows && first + k * WARPS < sink.height; k++) {
-        uint32_t made[FOURS];
-        for (int j = 0; j < STEP * FOURS; j++)
-            from[k][j] = lookup_word(&mix.lookup[0], before, from[k][j]);
-        for (int n = 0; n < FOURS; n++)
-            made[n] = lookup_word(&sink.lookup, shared,
-                                  mix_words<STEP>(&mix, &packed, &from[k][n * STEP]));
-        words_store<FOURS>(view_at(&sink.view[0], x, first + k * WARPS), made);
-    }
+    if (last_columns(sink.width, columns, 1, &x))
+#pragma unroll 1
+        for (int y = first; y < min(first + WARPS * rows, sink.height); y += WARPS) {
+            const uint8_t *pixel = view_at(&mix.view[0], x, y) - packed.before;
+            int sum = (int)mix.op.offset + (1 << 19);
+            for (int k = 0; k < STEP; k++)
+                if (packed.weight[k]) // else it may be beside the pixel
+                    sum += packed.weight[k] * (int)lookup_byte(&mix.lookup[0], before, pixel[k]);
+            *view_at(&sink.view[0], x, y) =
+                lookup_byte(&sink.lookup, shared, mix_limit(&mix.op, sum));
+        }
 }
 
 // Planes of bytes in, bytes out, in the same way.
@@ -348,42 +352,42 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     await_previous_kernel();
     int x = (blockIdx.x * WARP + threadIdx.x) * columns;
     int first = blockIdx.y * WARPS * rows + threadIdx.y;
-    if (x + columns > sink.width) {
-        for (int y = first; y < min(first + WARPS * rows, sink.height); y += WARPS)
-            for (int i = x; i < sink.width; i++) {
-                int sum = (int)mix.op.offset + (1 << 19);
-                for (int s = 0; s < sources && s < mix.sources; s++)
-                    sum += 16 * mix.op.weight[s] *
-                           (int)lookup_byte(&mix.lookup[0], before, *view_at(&mix.view[s], i, y));
-                *view_at(&sink.view[0], i, y) =
-                    lookup_byte(&sink.lookup, shared, mix_limit(&mix.op, sum));
-            }
-        return;
-    }
-    uint32_t from[rows][sources][FOURS] = {};
-    for (int k = 0; k < rows; k++)
-        for (int s = 0; s < sources && s < mix.sources; s++)
-            words_load<FOURS>(view_at(&mix.view[s], x, min(first + k * WARPS, sink.height - 1)),
-                              from[k][s]);
-    for (int k = 0; k < rows && first + k * WARPS < sink.height; k++) {
-        uint32_t made[FOURS];
-        for (int n = 0; n < FOURS; n++) {
-            int sum[VEC4], value[VEC4];
-            for (int i = 0; i < VEC4; i++)
-                sum[i] = (int)mix.op.offset + (1 << 19);
-            for (int s = 0; s < sources && s < mix.sources; s++) {
-                vec4<uint8_t> units = {lookup_word(&mix.lookup[0], before, from[k][s][n])};
+    if (x + columns <= sink.width) {
+        uint32_t from[rows][sources][FOURS] = {};
+        for (int k = 0; k < rows; k++)
+            for (int s = 0; s < sources && s < mix.sources; s++)
+                words_load<FOURS>(view_at(&mix.view[s], x, min(first + k * WARPS, sink.height - 1)),
+                                  from[k][s]);
+        for (int k = 0; k < rows && first + k * WARPS < sink.height; k++) {
+            uint32_t made[FOURS];
+            for (int n = 0; n < FOURS; n++) {
+                int sum[VEC4], value[VEC4];
                 for (int i = 0; i < VEC4; i++)
-                    sum[i] += 16 * mix.op.weight[s] * vec4_get(units, i);
+                    sum[i] = (int)mix.op.offset + (1 << 19);
+                for (int s = 0; s < sources && s < mix.sources; s++) {
+                    vec4<uint8_t> units = {lookup_word(&mix.lookup[0], before, from[k][s][n])};
+                    for (int i = 0; i < VEC4; i++)
+                        sum[i] += 16 * mix.op.weight[s] * vec4_get(units, i);
+                }
+                for (int i = 0; i < VEC4; i++)
+                    value[i] = mix_limit(&mix.op, sum[i]);
+                vec4<uint8_t> four;
+                vec4_set(&four, value);
+                made[n] = lookup_word(&sink.lookup, shared, four.word);
             }
-            for (int i = 0; i < VEC4; i++)
-                value[i] = mix_limit(&mix.op, sum[i]);
-            vec4<uint8_t> four;
-            vec4_set(&four, value);
-            made[n] = lookup_word(&sink.lookup, shared, four.word);
+            words_store<FOURS>(view_at(&sink.view[0], x, first + k * WARPS), made);
         }
-        words_store<FOURS>(view_at(&sink.view[0], x, first + k * WARPS), made);
     }
+    if (last_columns(sink.width, columns, 1, &x))
+#pragma unroll 1
+        for (int y = first; y < min(first + WARPS * rows, sink.height); y += WARPS) {
+            int sum = (int)mix.op.offset + (1 << 19);
+            for (int s = 0; s < sources && s < mix.sources; s++)
+                sum += 16 * mix.op.weight[s] *
+                       (int)lookup_byte(&mix.lookup[0], before, *view_at(&mix.view[s], x, y));
+            *view_at(&sink.view[0], x, y) =
+                lookup_byte(&sink.lookup, shared, mix_limit(&mix.op, sum));
+        }
 }
 
 // ---- launchers ----
