@@ -136,7 +136,7 @@ void row_pipeline_run(struct row_pipeline *pipeline, const struct row_memory *me
 {
     const struct plan_pass *pass = pipeline->pass;
     pipeline->memory = memory;
-    pipeline->width = subsampled(memory->source->width, pass->grid.shift_x);
+    pipeline->width = plan_pass_columns(pass, memory->source->width);
     pipeline->height = subsampled(memory->source->height, pass->grid.shift_y);
     assert(pipeline->width <= pipeline->columns && first >= 0 && last <= pipeline->height);
     for (int k = 0; k < pipeline->levels; k++) {
@@ -241,7 +241,7 @@ static enum status create(const struct plan *plan, const struct plan_pass *pass,
     made->rows = rows;
     made->windows = windows;
     made->picture_columns = width;
-    made->columns = subsampled(width, pass->grid.shift_x);
+    made->columns = plan_pass_columns(pass, width);
     made->levels = pass->steps + 1;
     made->direct = !pass->mix && plan_is_plain(plan, pass->source[0], pass->load_depth);
     made->loose = row_is_loose(made, pass->source[0]);

@@ -18,15 +18,15 @@ const uint8_t *row_operand(const struct row_pipeline *pipeline, struct operand o
     const struct image *image = operand.place == PLACE_INPUT
                                     ? memory->source
                                     : &memory->target[operand.index / FORMAT_COMPONENTS];
-    *at = &image->format->component[operand.index % FORMAT_COMPONENTS];
+    *at = plan_component(pipeline->plan, operand);
     return image->data[(*at)->plane] + y * image->stride[(*at)->plane] + (*at)->offset;
 }
 
 bool row_is_loose(const struct row_pipeline *pipeline, struct operand operand)
 {
-    const struct format *input = &pipeline->plan->program->input;
     return operand.place == PLACE_INPUT &&
-           component_is_loose(&input->component[operand.index], input->depth);
+           component_is_loose(plan_component(pipeline->plan, operand),
+                              pipeline->plan->program->input.depth);
 }
 
 void row_load(const struct row_pipeline *pipeline, int s, int y, void *to, int width)

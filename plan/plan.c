@@ -6,6 +6,7 @@
 
 #include "plan/op_info.h"
 #include "plan/plan_buffers.h"
+#include "plan/plan_join.h"
 
 struct plan_block {
     struct plan_block *next;
@@ -53,7 +54,7 @@ static struct plan_pass *append_pass(struct builder *builder)
         return NULL;
     }
     plan->pass = passes;
-    passes[plan->passes] = (struct plan_pass){.analysis = -1, .reads = -1};
+    passes[plan->passes] = (struct plan_pass){.analysis = -1, .reads = -1, .together = 1};
     return &passes[plan->passes++];
 }
 
@@ -540,8 +541,11 @@ enum status plan_create(const struct program *program, struct plan_limits limits
         for (int k = 0; k < program->analyses && !builder.status; k++)
             make_analysis(&builder, k);
     }
-    if (!builder.status)
+    if (!builder.status) {
+        plan_find_joined(*plan);
+        plan_join_passes(*plan);
         builder.status = plan_share_buffers(*plan);
+    }
     if (builder.status)
         plan_destroy(plan);
     else
@@ -568,12 +572,13 @@ void plan_destroy(struct plan **plan)
 
 const struct component *plan_component(const struct plan *plan, struct operand operand)
 {
-    if (operand.place == PLACE_INPUT)
-        return &plan->program->input.component[operand.index];
-    if (operand.place == PLACE_OUTPUT)
-        return &program_format(plan->program, operand.index / FORMAT_COMPONENTS)
-                    ->component[operand.index % FORMAT_COMPONENTS];
-    return NULL;
+    if (operand.place != PLACE_INPUT && operand.place != PLACE_OUTPUT)
+        return NULL;
+    int n = operand.index / FORMAT_COMPONENTS;
+    bool input = operand.place == PLACE_INPUT;
+    const struct format *format = input ? &plan->program->input : program_format(plan->program, n);
+    const struct component *at = &format->component[operand.index % FORMAT_COMPONENTS];
+    return operand.joined ? &plan->joined[input ? 0 : 1 + n][at->plane] : at;
 }
 
 bool plan_is_plain(const struct plan *plan, struct operand operand, int depth)

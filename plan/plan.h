@@ -40,6 +40,8 @@ enum place {
 struct operand {
     enum place place;
     int index;
+    bool
+        joined; // of an input or output: all components of its pixels as one, see plan_pass.together
 };
 
 // A plane between passes: native-endian samples, one byte each up to 8 bits, two above.
@@ -70,8 +72,10 @@ struct plan_pass {
     struct operand target[FORMAT_COMPONENTS]; // all get the same samples
     int targets;
     struct program_plane grid; // of the result; its depth is that of the samples stored
-    int load_depth;            // of the samples that the first step sees
-    int halo_x, halo_y;        // how far around a place the sources are read
+    int together;       // rows have so many times as many samples: those of so many components
+                        // that lie side by side in pixels and become others by one table; or 1
+    int load_depth;     // of the samples that the first step sees
+    int halo_x, halo_y; // how far around a place the sources are read
 };
 
 // Where a plane of the output picture comes from.
@@ -99,8 +103,10 @@ struct plan {
     int passes;
     struct plan_buffer *buffer;
     int buffers;
-    struct plan_picture picture[MAX_PICTURES]; // that the program makes
-    unsigned reads;                            // bit p: some pass reads plane p of the input
+    struct plan_picture picture[MAX_PICTURES];                // that the program makes
+    struct component joined[1 + MAX_PICTURES][FORMAT_PLANES]; // pixels of the input and of pictures
+                                                              // as one component; bytes 0: none
+    unsigned reads; // bit p: some pass reads plane p of the input
     struct plan_block *blocks;
 };
 
@@ -125,6 +131,12 @@ bool plan_is_in_place(const struct plan *plan);
 
 // The component of the input or of an output picture that an operand is; NULL: neither.
 const struct component *plan_component(const struct plan *plan, struct operand operand);
+
+// Samples in a row that a pass makes of a picture of `width` columns.
+static inline int plan_pass_columns(const struct plan_pass *pass, int width)
+{
+    return subsampled(width, pass->grid.shift_x) * pass->together;
+}
 
 // True if an operand lies in memory as plain samples of this depth (component_is_plain()), so that
 // rows can be pointed at.

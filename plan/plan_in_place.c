@@ -10,10 +10,18 @@ static bool keeps_to_rows(const struct plan_pass *pass)
     return tables;
 }
 
-static bool reads(const struct plan_pass *pass, int component)
+// True if an operand is component `c` of its picture, or has it.
+static bool has(const struct plan *plan, struct operand operand, int c)
+{
+    const struct component *of = plan->program->input.component;
+    int index = operand.index % FORMAT_COMPONENTS;
+    return index == c || (operand.joined && of[index].plane == of[c].plane);
+}
+
+static bool reads(const struct plan *plan, const struct plan_pass *pass, int component)
 {
     for (int s = 0; s < pass->sources; s++)
-        if (pass->source[s].place == PLACE_INPUT && pass->source[s].index == component)
+        if (pass->source[s].place == PLACE_INPUT && has(plan, pass->source[s], component))
             return true;
     return false;
 }
@@ -21,10 +29,10 @@ static bool reads(const struct plan_pass *pass, int component)
 // True if what pass `k` writes over `component` is not read any more.
 static bool may_overwrite(const struct plan *plan, int k, int component)
 {
-    if (reads(&plan->pass[k], component) && !keeps_to_rows(&plan->pass[k]))
+    if (reads(plan, &plan->pass[k], component) && !keeps_to_rows(&plan->pass[k]))
         return false;
     for (int later = k + 1; later < plan->passes; later++)
-        if (reads(&plan->pass[later], component))
+        if (reads(plan, &plan->pass[later], component))
             return false;
     return true;
 }
@@ -42,8 +50,9 @@ bool plan_is_in_place(const struct plan *plan)
     for (int k = 0; k < plan->passes; k++)
         for (int t = 0; t < plan->pass[k].targets; t++) {
             struct operand target = plan->pass[k].target[t];
-            if (target.place == PLACE_OUTPUT && !may_overwrite(plan, k, target.index))
-                return false;
+            for (int c = 0; c < FORMAT_COMPONENTS && target.place == PLACE_OUTPUT; c++)
+                if (has(plan, target, c) && !may_overwrite(plan, k, c))
+                    return false;
         }
     return true;
 }

@@ -4,10 +4,10 @@
 #include "plan/op_info.h"
 
 static size_t operand_bytes(const struct plan *plan, struct operand operand,
-                            struct program_plane grid, int width, int height)
+                            struct program_plane grid, int together, int width, int height)
 {
-    size_t samples =
-        (size_t)subsampled(width, grid.shift_x) * (size_t)subsampled(height, grid.shift_y);
+    size_t samples = (size_t)subsampled(width, grid.shift_x) * (size_t)together *
+                     (size_t)subsampled(height, grid.shift_y);
     if (operand.place == PLACE_CONSTANT)
         return 0;
     const struct component *at = plan_component(plan, operand);
@@ -18,9 +18,10 @@ size_t plan_pass_bytes(const struct plan *plan, const struct plan_pass *pass, in
 {
     size_t bytes = 0;
     for (int s = 0; s < pass->sources; s++)
-        bytes += operand_bytes(plan, pass->source[s], pass->source_grid[s], width, height);
+        bytes += operand_bytes(plan, pass->source[s], pass->source_grid[s], pass->together, width,
+                               height);
     for (int t = 0; t < pass->targets; t++)
-        bytes += operand_bytes(plan, pass->target[t], pass->grid, width, height);
+        bytes += operand_bytes(plan, pass->target[t], pass->grid, pass->together, width, height);
     return bytes;
 }
 
@@ -43,24 +44,37 @@ static const char *picture_name(int n, char *name, size_t size)
     return name;
 }
 
-static void print_output(const struct plan *plan, int index, FILE *to)
+// The name of a component, or of all of its pixel.
+static void print_components(const struct format *format, int c, bool joined, FILE *to)
+{
+    if (!joined)
+        fprintf(to, " %s", component_name(format, c));
+    for (int k = 0; joined && k < FORMAT_COMPONENTS; k++)
+        if (format_has(format, k) && format->component[k].plane == format->component[c].plane)
+            fprintf(to, " %s", component_name(format, k));
+}
+
+static void print_output(const struct plan *plan, struct operand operand, FILE *to)
 {
     char name[16];
-    int n = index / FORMAT_COMPONENTS;
-    fprintf(to, "%s %s", picture_name(n, name, sizeof name),
-            component_name(program_format(plan->program, n), index % FORMAT_COMPONENTS));
+    int n = operand.index / FORMAT_COMPONENTS;
+    fprintf(to, "%s", picture_name(n, name, sizeof name));
+    print_components(program_format(plan->program, n), operand.index % FORMAT_COMPONENTS,
+                     operand.joined, to);
 }
 
 static void print_operand(const struct plan *plan, struct operand operand, FILE *to)
 {
-    if (operand.place == PLACE_INPUT)
-        fprintf(to, "input %s", component_name(&plan->program->input, operand.index));
-    else if (operand.place == PLACE_OUTPUT)
-        print_output(plan, operand.index, to);
-    else if (operand.place == PLACE_BUFFER)
+    if (operand.place == PLACE_INPUT) {
+        fprintf(to, "input");
+        print_components(&plan->program->input, operand.index, operand.joined, to);
+    } else if (operand.place == PLACE_OUTPUT) {
+        print_output(plan, operand, to);
+    } else if (operand.place == PLACE_BUFFER) {
         fprintf(to, "buffer %d", operand.index);
-    else
+    } else {
         fprintf(to, "constant %d", operand.index);
+    }
 }
 
 static void print_stencil(const struct plan *plan, const struct plan_step *step, FILE *to)
@@ -100,7 +114,7 @@ static void print_pass(const struct plan *plan, const struct plan_pass *pass, in
     }
     if (pass->analysis >= 0)
         fprintf(to, "%sanalysis %d", pass->targets ? ", " : "", pass->analysis);
-    fprintf(to, "  %dx%d, %d bits, halo %dx%d, %zu bytes\n", subsampled(width, pass->grid.shift_x),
+    fprintf(to, "  %dx%d, %d bits, halo %dx%d, %zu bytes\n", plan_pass_columns(pass, width),
             subsampled(height, pass->grid.shift_y), pass->grid.depth, pass->halo_x, pass->halo_y,
             plan_pass_bytes(plan, pass, width, height));
     if (pass->full_frame)

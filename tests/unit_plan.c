@@ -223,6 +223,65 @@ static void chains_that_do_nothing_are_the_identity(void **state)
     }
 }
 
+// Pixels of 8 bits of the components 0 .. count - 1 in this order, side by side.
+static struct format packed(const int *order, int count)
+{
+    struct format format = format_planar(MODEL_RGB, 8, 0, 0, count > 3, &full);
+    format.planes = 1;
+    for (int k = 0; k < count; k++)
+        format.component[order[k]] = (struct component){.offset = k, .step = count, .bytes = 1};
+    return format;
+}
+
+static void components_of_one_table_are_one_pass(void **state)
+{
+    (void)state;
+    struct format bgr = packed((const int[]){2, 1, 0}, 3);
+    struct program program;
+    struct plan *plan;
+    plan_of("invert,brightness=3", &bgr, (struct plan_limits){16, 40}, &program, &plan);
+    assert_int_equal(plan->passes, 1);
+    assert_int_equal(plan->pass[0].together, 3);
+    assert_int_equal(plan_pass_columns(&plan->pass[0], 100), 300);
+    assert_int_equal(plan_pass_bytes(plan, &plan->pass[0], 100, 10), 2 * 3000);
+    const struct component *from = plan_component(plan, plan->pass[0].source[0]);
+    const struct component *to = plan_component(plan, plan->pass[0].target[0]);
+    assert_int_equal(from->offset, 0);
+    assert_int_equal(to->offset, 0);
+    assert_true(component_is_plain(from, 8) && component_is_plain(to, 8));
+    assert_true(plan_is_in_place(plan));
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
+// Passes of a chain on pixels none of which have become one.
+static int single_passes(const char *chain, const struct format *format)
+{
+    struct program program;
+    struct plan *plan;
+    plan_of(chain, format, (struct plan_limits){16, 40}, &program, &plan);
+    int passes = plan->passes;
+    for (int k = 0; k < passes; k++)
+        assert_int_equal(plan->pass[k].together, 1);
+    plan_destroy(&plan);
+    program_free(&program);
+    return passes;
+}
+
+static void what_differs_among_components_stays_apart(void **state)
+{
+    (void)state;
+    struct format rgb = packed((const int[]){0, 1, 2}, 3);
+    struct format gap = packed((const int[]){0, 1, 2}, 3);
+    for (int c = 0; c < 3; c++)
+        gap.component[c].step = 4;
+    struct format planar = format_planar(MODEL_RGB, 8, 0, 0, false, &full);
+    assert_int_equal(single_passes("invert", &gap), 3);
+    assert_int_equal(single_passes("invert", &planar), 3);
+    assert_int_equal(single_passes("gaussian=1.4", &rgb), 3);              // reads neighbours
+    assert_int_equal(single_passes("invert,tee=a,gaussian=1.4", &rgb), 6); // a buffer, too
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +294,8 @@ int main(void)
         cmocka_unit_test(whole_pictures_are_passes_between_plain_samples),
         cmocka_unit_test(sources_of_a_mix_go_through_tables),
         cmocka_unit_test(chains_that_do_nothing_are_the_identity),
+        cmocka_unit_test(components_of_one_table_are_one_pass),
+        cmocka_unit_test(what_differs_among_components_stays_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

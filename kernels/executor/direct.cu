@@ -158,7 +158,7 @@ static cudaError_t fill_async(const struct image *images, int count, int c, int 
                         .height = subsampled(images->height, format_shift_y(format, c)),
                         .frames = count};
     struct view *view = &sink.view[0];
-    component_view(images, count, c, view);
+    component_view(images, count, &format->component[c], view);
     if (view->bytes == 1 || view_is_aligned(view, 2))
         return pointwise_fill_async(value, &sink, stream);
     int unit = value << view->shift, low = view->swapped ? unit >> 8 & 0xff : unit & 0xff;

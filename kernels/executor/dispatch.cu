@@ -9,9 +9,9 @@
 // Every member is set by itself, here and below: a whole struct of zeros, and copies of what was just
 // written, are a third of what a call of one small kernel takes of the host beside its launch.
 
-void component_view(const struct image *images, int count, int c, struct view *view)
+void component_view(const struct image *images, int count, const struct component *at,
+                    struct view *view)
 {
-    const struct component *at = &images->format->component[c];
     for (int k = 0; k < FRAMES; k++)
         view->data[k] = NULL;
     for (int k = 0; k < count; k++)
@@ -30,10 +30,10 @@ static void view_operand(const struct cuda_executor *self, const struct device_f
                          struct operand operand, struct view *view)
 {
     if (operand.place == PLACE_INPUT) {
-        component_view(frames->source, frames->count, operand.index, view);
+        component_view(frames->source, frames->count, plan_component(self->plan, operand), view);
     } else if (operand.place == PLACE_OUTPUT) {
         component_view(frames->target[operand.index / FORMAT_COMPONENTS], frames->count,
-                       operand.index % FORMAT_COMPONENTS, view);
+                       plan_component(self->plan, operand), view);
     } else {
         struct region region = self->layout.buffer[operand.index];
         int depth = self->plan->buffer[operand.index].grid.depth;
@@ -49,7 +49,7 @@ static void view_source(const struct cuda_executor *self, const struct plan_pass
     const struct image *picture = &frames->source[0];
     view_operand(self, frames, pass->source[s], &source->view);
     source->lookup = {};
-    source->width = subsampled(picture->width, pass->source_grid[s].shift_x);
+    source->width = subsampled(picture->width, pass->source_grid[s].shift_x) * pass->together;
     source->height = subsampled(picture->height, pass->source_grid[s].shift_y);
     source->border = BORDER_REPLICATE;
     source->border_value = 0;
@@ -65,7 +65,7 @@ static void view_sink(const struct cuda_executor *self, const struct plan_pass *
         sink->view[t] = {};
     sink->views = pass->targets;
     sink->lookup = *lookup;
-    sink->width = subsampled(frames->source[0].width, pass->grid.shift_x);
+    sink->width = plan_pass_columns(pass, frames->source[0].width);
     sink->height = subsampled(frames->source[0].height, pass->grid.shift_y);
     sink->frames = frames->count;
 }

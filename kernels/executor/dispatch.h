@@ -3,8 +3,9 @@
 
 #include "kernels/executor/executor.h"
 
-// View component `c` of pictures that lie alike.
-void component_view(const struct image *images, int count, int c, struct view *view);
+// View a component, `at`, of pictures that lie alike.
+void component_view(const struct image *images, int count, const struct component *at,
+                    struct view *view);
 
 // Enqueue all passes of the frames, or of both their fields, on the lead's stream, and what direct.h
 // has to do before and behind them: one launch a pass for all frames where they lie in memory alike.
