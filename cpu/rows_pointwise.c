@@ -5,25 +5,46 @@
 #include "base/minmax.h"
 #include "cpu/row_level.h"
 
+enum { SPARED_AT_ONCE = 8192 }; // samples
+
 struct pointwise_state {
     struct point point;
     uint16_t *loose_table; // (optional) what `point` has for samples above their depth, too
     void *scratch;         // rows of the level below
-    bool joins;            // the level below makes this step with its own
+    bool spares;           // pixels have components that are not looked up
+    struct spared spared;
+    bool joins; // the level below makes this step with its own
 };
 
-static void make_row(const struct row_pipeline *pipeline, int level, const void *from, void *to)
+static void make_samples(const struct row_pipeline *pipeline, int level, const void *from, void *to,
+                         int width)
 {
     const struct row_kernels *rows = pipeline->rows;
     const struct row_level *here = &pipeline->level[level];
     const struct pointwise_state *state = here->state;
     int from_bytes = sample_bytes(here->step->depth_in);
     if (from_bytes == here->bytes)
-        rows->point[here->bytes - 1](from, &state->point, to, pipeline->width);
+        rows->point[here->bytes - 1](from, &state->point, to, width);
     else if (from_bytes == 1)
-        rows->widen(from, state->point.table, to, pipeline->width);
+        rows->widen(from, state->point.table, to, width);
     else
-        rows->narrow(from, state->point.table, to, pipeline->width);
+        rows->narrow(from, state->point.table, to, width);
+}
+
+// Components that are spared are looked up with the others and put back while they are in the cache.
+static void make_row(const struct row_pipeline *pipeline, int level, const void *from, void *to)
+{
+    const struct pointwise_state *state = pipeline->level[level].state;
+    int bytes = pipeline->level[level].bytes,
+        most = state->spares ? SPARED_AT_ONCE : pipeline->width;
+    for (int x = 0; x < pipeline->width; x += most) {
+        int count = min_int(most, pipeline->width - x);
+        const uint8_t *here = (const uint8_t *)from + (ptrdiff_t)x * bytes;
+        uint8_t *there = (uint8_t *)to + (ptrdiff_t)x * bytes;
+        make_samples(pipeline, level, here, there, count);
+        if (state->spares)
+            pipeline->rows->spare(here, &state->spared, there, count * bytes);
+    }
 }
 
 // From rows in memory. One that is to be written over is copied first: kernels that make the last
@@ -76,6 +97,22 @@ static enum status init_loose_table(const struct row_level *here, struct pointwi
     return STATUS_OK;
 }
 
+static void init_spared(const struct row_pipeline *pipeline, int bytes,
+                        struct pointwise_state *state)
+{
+    const struct plan_pass *pass = pipeline->pass;
+    uint16_t most = (uint16_t)max_sample(pass->grid.depth);
+    state->spares = pass->kept || pass->filled;
+    for (int k = 0; k < SPARED_BYTES / bytes; k++) {
+        int place = k % pass->together;
+        if (pass->kept >> place & 1)
+            memset(&state->spared.kept[k * bytes], 255, (size_t)bytes);
+        if (pass->filled >> place & 1)
+            memcpy(&state->spared.filled[k * bytes],
+                   bytes == 1 ? (const void *)&(uint8_t){(uint8_t)most} : &most, (size_t)bytes);
+    }
+}
+
 static enum status init(struct row_pipeline *pipeline, int level)
 {
     const struct row_level *here = &pipeline->level[level], *below = here - 1;
@@ -84,6 +121,7 @@ static enum status init(struct row_pipeline *pipeline, int level)
         return STATUS_MEMORY;
     state->point = point_of_step(here->step);
     state->point.ahead = pipeline->direct && level == 1 ? rows_ahead() : 0;
+    init_spared(pipeline, here->bytes, state);
     state->joins = below->family->make_ranges && here->bytes == below->bytes &&
                    state->point.kind == POINT_RANGES;
     if (pipeline->direct && pipeline->loose && level == 1 && init_loose_table(here, state))

@@ -419,10 +419,10 @@ static __device__ inline void outlet_put(const outlet<T> *outlet, const uint16_t
     outlet_store(outlet, y, value);
 }
 
-// Write results x .. x + 3 of row y through the sink's table.
-static __device__ inline void sink_put(const struct sink *sink, int x, int y, int value[VEC4])
+// Write samples x .. x + 3 of row y as they are.
+static __device__ inline void sink_store(const struct sink *sink, int x, int y,
+                                         const int value[VEC4])
 {
-    look_up_vec4(&sink->lookup, value);
     if (sink->view[0].bytes == 1) {
         outlet<uint8_t> outlet = outlet_of<uint8_t>(sink, x);
         outlet_store(&outlet, y, value);
@@ -430,4 +430,11 @@ static __device__ inline void sink_put(const struct sink *sink, int x, int y, in
         outlet<uint16_t> outlet = outlet_of<uint16_t>(sink, x);
         outlet_store(&outlet, y, value);
     }
+}
+
+// Write results x .. x + 3 of row y through the sink's table.
+static __device__ inline void sink_put(const struct sink *sink, int x, int y, int value[VEC4])
+{
+    look_up_vec4(&sink->lookup, value);
+    sink_store(sink, x, y, value);
 }

@@ -174,8 +174,14 @@ extern "C" {
 
 // ---- pointwise ----
 
+// Samples of every four of a row that a copy does not look up: bit k of `kept`: number k stays as it
+// is; of `filled`: it has all bits.
+struct spared {
+    unsigned kept, filled;
+};
+
 cudaError_t pointwise_copy_async(const struct source *source, const struct sink *sink,
-                                 cudaStream_t stream);
+                                 struct spared spared, cudaStream_t stream);
 cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink,
                                 cudaStream_t stream);
 cudaError_t pointwise_fill_async(int value, const struct sink *sink, cudaStream_t stream);

@@ -56,7 +56,16 @@ struct byte_copy {
     struct view from, to;
     struct lookup lookup;
     int width, height;
+    uint32_t kept, filled; // bits of every word
 };
+
+// Four bytes as the copy has them.
+static __device__ inline uint32_t copied_word(const struct byte_copy *copy, const uint16_t *shared,
+                                              uint32_t word)
+{
+    uint32_t made = lookup_word(&copy->lookup, shared, word);
+    return (made & ~copy->kept) | (word & copy->kept) | copy->filled;
+}
 
 // Bytes in, bytes out: as copy_plain() below, but computed where the lookup is arithmetic.
 static __global__ void __launch_bounds__(WARP *WARPS)
@@ -77,11 +86,9 @@ static __global__ void __launch_bounds__(WARP *WARPS)
             from[k] = frame_load((const uint4 *)view_at(&copy.from, x, y));
         }
         for (int k = 0; k < COPY_ROWS && first + k * WARPS < copy.height; k++)
-            *(uint4 *)view_at(&copy.to, x, first + k * WARPS) =
-                make_uint4(lookup_word(&copy.lookup, shared, from[k].x),
-                           lookup_word(&copy.lookup, shared, from[k].y),
-                           lookup_word(&copy.lookup, shared, from[k].z),
-                           lookup_word(&copy.lookup, shared, from[k].w));
+            *(uint4 *)view_at(&copy.to, x, first + k * WARPS) = make_uint4(
+                copied_word(&copy, shared, from[k].x), copied_word(&copy, shared, from[k].y),
+                copied_word(&copy, shared, from[k].z), copied_word(&copy, shared, from[k].w));
     }
     if (last_columns(copy.width, 16, 1, &x)) {
         uint8_t from[COPY_ROWS];
@@ -89,7 +96,8 @@ static __global__ void __launch_bounds__(WARP *WARPS)
             from[k] = frame_load(view_at(&copy.from, x, min(first + k * WARPS, copy.height - 1)));
         for (int k = 0; k < COPY_ROWS && first + k * WARPS < copy.height; k++)
             *view_at(&copy.to, x, first + k * WARPS) =
-                (uint8_t)lookup_word(&copy.lookup, shared, from[k]);
+                (uint8_t)(copied_word(&copy, shared, (uint32_t)from[k] << 8 * (x % VEC4)) >>
+                          8 * (x % VEC4));
     }
 }
 
@@ -142,6 +150,25 @@ static __global__ void __launch_bounds__(WARP *WARPS)
     int value[VEC4];
     source_read(&source, x, y, value);
     sink_put(&sink, x, y, value);
+}
+
+// Samples of pixels from and to anywhere, some of which are not looked up.
+static __global__ void __launch_bounds__(WARP *WARPS)
+    copy_spared(const __grid_constant__ struct source source,
+                const __grid_constant__ struct sink sink, struct spared spared, int most)
+{
+    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
+    await_previous_kernel();
+    if (x >= sink.width || y >= sink.height)
+        return;
+    int value[VEC4], made[VEC4];
+    source_read(&source, x, y, value);
+    for (int i = 0; i < VEC4; i++)
+        made[i] = value[i];
+    look_up_vec4(&sink.lookup, made);
+    for (int i = 0; i < VEC4; i++)
+        made[i] = spared.kept >> i & 1 ? value[i] : spared.filled >> i & 1 ? most : made[i];
+    sink_store(&sink, x, y, made);
 }
 
 // One value everywhere: a thread writes four neighbours.
@@ -422,15 +449,22 @@ static bool is_plain(const struct view *view, int columns)
     return view->plain && view_is_aligned(view, columns * view->bytes);
 }
 
+// Bytes of ones for bits.
+static uint32_t word_of(unsigned bits)
+{
+    return 255u * ((bits & 1) | (bits & 2) << 7 | (bits & 4) << 14 | (bits & 8) << 21);
+}
+
 // Launches nothing, and says so, if source and sink are not of this kind.
 template <typename From, typename To>
 static bool copy_plain_async(const struct source *source, const struct sink *sink,
-                             cudaStream_t stream)
+                             struct spared spared, cudaStream_t stream)
 {
+    bool bytes = sizeof(From) == 1 && sizeof(To) == 1;
     constexpr int columns = VEC4 * copy_vec4s<From, To>;
     if (source->view.bytes != sizeof(From) || sink->view[0].bytes != sizeof(To) ||
         sink->views > 1 || source->lookup.table || !is_plain(&source->view, columns) ||
-        !is_plain(&sink->view[0], columns))
+        !is_plain(&sink->view[0], columns) || (!bytes && (spared.kept || spared.filled)))
         return false;
     dim3 grid =
         grid_shape(sink->width, sink->height, sink->frames, WARP * columns, WARPS * COPY_ROWS);
@@ -439,7 +473,9 @@ static bool copy_plain_async(const struct source *source, const struct sink *sin
                                        .to = sink->view[0],
                                        .lookup = sink->lookup,
                                        .width = sink->width,
-                                       .height = sink->height};
+                                       .height = sink->height,
+                                       .kept = word_of(spared.kept),
+                                       .filled = word_of(spared.filled)};
         launch(copies_without_table(sink), copy_bytes, grid, stream, copy);
     } else {
         launch(!sink->lookup.table, copy_plain<From, To>, grid, stream, *source, *sink);
@@ -459,13 +495,18 @@ static dim3 grid_of_vec4s(const struct sink *sink)
 }
 
 cudaError_t pointwise_copy_async(const struct source *source, const struct sink *sink,
-                                 cudaStream_t stream)
+                                 struct spared spared, cudaStream_t stream)
 {
     assert(sink_is_valid(sink));
-    if (!copy_plain_async<uint8_t, uint8_t>(source, sink, stream) &&
-        !copy_plain_async<uint8_t, uint16_t>(source, sink, stream) &&
-        !copy_plain_async<uint16_t, uint8_t>(source, sink, stream) &&
-        !copy_plain_async<uint16_t, uint16_t>(source, sink, stream))
+    if (copy_plain_async<uint8_t, uint8_t>(source, sink, spared, stream) ||
+        copy_plain_async<uint8_t, uint16_t>(source, sink, spared, stream) ||
+        copy_plain_async<uint16_t, uint8_t>(source, sink, spared, stream) ||
+        copy_plain_async<uint16_t, uint16_t>(source, sink, spared, stream))
+        return cudaGetLastError();
+    if (spared.kept || spared.filled)
+        launch(!sink->lookup.table, copy_spared, grid_of_vec4s(sink), stream, *source, *sink,
+               spared, source->view.max);
+    else
         launch(!source->lookup.table && !sink->lookup.table, copy_any, grid_of_vec4s(sink), stream,
                *source, *sink);
     return cudaGetLastError();
@@ -612,5 +653,5 @@ cudaError_t pointwise_copy_frame_async(const struct full_frame *frame, cudaStrea
                               .width = frame->width,
                               .height = frame->height,
                               .frames = 1};
-    return pointwise_copy_async(&source, &sink, stream);
+    return pointwise_copy_async(&source, &sink, {}, stream);
 }

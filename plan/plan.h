@@ -5,7 +5,8 @@
 // operations come first), apply its steps, scatter the result into the output's storage. A step is a
 // table, into which a run of pointwise operations folds, or a stencil. An operation on the full frame
 // is a pass by itself, from plain samples in memory to such, or to nowhere where nothing but its
-// analysis is wanted. Planes that no operation touches are no pass at all: the output refers to the
+// analysis is wanted. Components that lie side by side in pixels, RGB's or NV12's chroma, and become
+// others by one table, are one plane of as many samples. Planes that no operation touches are no pass at all: the output refers to the
 // input's.
 //
 // Passes run in order; a pass reads what earlier ones wrote into buffers, or into plain planes of
@@ -72,10 +73,11 @@ struct plan_pass {
     struct operand target[FORMAT_COMPONENTS]; // all get the same samples
     int targets;
     struct program_plane grid; // of the result; its depth is that of the samples stored
-    int together;       // rows have so many times as many samples: those of so many components
-                        // that lie side by side in pixels and become others by one table; or 1
-    int load_depth;     // of the samples that the first step sees
-    int halo_x, halo_y; // how far around a place the sources are read
+    int together;          // rows have so many times as many samples: those of so many components
+                           // that lie side by side in pixels and become others by one table; or 1
+    unsigned kept, filled; // bit k: sample k of a pixel stays as it is, or has all bits
+    int load_depth;        // of the samples that the first step sees
+    int halo_x, halo_y;    // how far around a place the sources are read
 };
 
 // Where a plane of the output picture comes from.

@@ -2,22 +2,22 @@
 
 #include <string.h>
 
-// The components of plane `p` by their place in a pixel, if they fill it with samples of one kind and
-// grid. Returns how many there are; 0: the plane is something else, or has one component.
+// The components of plane `p` by their place in a pixel, a filler among them, if they fill it with samples of
+// one kind and grid. Returns how many there are; 0: the plane is something else, or has one component.
 static int find_pixel(const struct format *format, int p, int component[FORMAT_COMPONENTS])
 {
     const struct component *first = NULL;
     int count = 0, seen = 0;
     for (int c = 0; c < FORMAT_COMPONENTS; c++) {
         const struct component *at = &format->component[c];
-        bool filler = c == COMPONENT_ALPHA && format->filler;
-        if ((!format_has(format, c) && !filler) || at->plane != p)
+        bool stored = format_has(format, c) || (c == COMPONENT_ALPHA && format->filler);
+        if (!stored || at->plane != p)
             continue;
         first = first ? first : at;
         int place = at->offset / at->bytes;
-        if (filler || at->bytes != first->bytes || at->shift != first->shift ||
-            at->step != first->step || at->big_endian != first->big_endian ||
-            at->offset % at->bytes || place >= FORMAT_COMPONENTS)
+        if (at->bytes != first->bytes || at->shift != first->shift || at->step != first->step ||
+            at->big_endian != first->big_endian || at->offset % at->bytes ||
+            place >= FORMAT_COMPONENTS)
             return 0;
         component[place] = c;
         seen |= 1 << place;
@@ -50,99 +50,117 @@ static bool same_grid(struct program_plane a, struct program_plane b)
     return a.shift_x == b.shift_x && a.shift_y == b.shift_y && a.depth == b.depth;
 }
 
-// True if a pass is a table of one component of the input, into one of an output.
-static bool is_table(const struct plan_pass *pass)
+// What a pass does to one sample of a pixel: into `target` alone, from component `from` of the input, if
+// it is that of the same place there, or of a constant.
+enum { IS_NONE, IS_TABLE, IS_KEPT, IS_FILLED };
+
+static int kind_of(const struct format *input, const struct plan_pass *pass, int from)
 {
-    return !pass->mix && !pass->full_frame && pass->sources == 1 && pass->targets == 1 &&
-           pass->source[0].place == PLACE_INPUT && pass->target[0].place == PLACE_OUTPUT &&
-           pass->steps == 1 && pass->step[0].table;
+    if (pass->mix || pass->full_frame || pass->sources != 1 || pass->targets != 1)
+        return IS_NONE;
+    if (pass->source[0].place == PLACE_CONSTANT)
+        return pass->source[0].index == max_sample(pass->grid.depth) ? IS_FILLED : IS_NONE;
+    if (pass->source[0].place != PLACE_INPUT || pass->source[0].index != from)
+        return IS_NONE;
+    if (!pass->steps)
+        return component_is_loose(&input->component[from], input->depth) ? IS_NONE : IS_KEPT;
+    return pass->steps == 1 && pass->step[0].table ? IS_TABLE : IS_NONE;
 }
 
-// True if two such passes differ in their components alone.
-static bool are_alike(const struct plan_pass *a, const struct plan_pass *b)
+static bool same_table(const struct plan_step *a, const struct plan_step *b)
 {
-    const struct plan_step *x = &a->step[0], *y = &b->step[0];
+    return a->depth_in == b->depth_in && a->depth_out == b->depth_out &&
+           !memcmp(a->table, b->table, sizeof *a->table << a->depth_in);
+}
+
+static bool same_grids(const struct plan_pass *a, const struct plan_pass *b)
+{
     return same_grid(a->grid, b->grid) && same_grid(a->source_grid[0], b->source_grid[0]) &&
-           a->load_depth == b->load_depth && x->depth_in == y->depth_in &&
-           x->depth_out == y->depth_out &&
-           a->target[0].index / FORMAT_COMPONENTS == b->target[0].index / FORMAT_COMPONENTS &&
-           !memcmp(x->table, y->table, sizeof *x->table << x->depth_in);
+           a->load_depth == b->load_depth;
 }
 
-static bool reads(const struct plan_pass *pass, int component)
+// The pass that writes component `c` of picture `n` and nothing else; NULL: there is none.
+static struct plan_pass *writer(const struct plan *plan, int n, int c)
 {
-    for (int s = 0; s < pass->sources; s++)
-        if (pass->source[s].place == PLACE_INPUT && pass->source[s].index == component)
-            return true;
-    return false;
+    for (int k = 0; k < plan->passes; k++) {
+        struct plan_pass *pass = &plan->pass[k];
+        if (pass->targets == 1 && pass->target[0].place == PLACE_OUTPUT &&
+            pass->target[0].index == n * FORMAT_COMPONENTS + c)
+            return pass;
+    }
+    return NULL;
 }
 
-// The only pass that reads a component of the input; -1: there is none, or another one.
-static int only_reader(const struct plan *plan, int component)
+// What is to be one pass: those of each place of a pixel, of which `lead` has the table.
+struct group {
+    struct plan_pass *pass[FORMAT_COMPONENTS], *lead;
+    int count;
+    unsigned kept, filled; // by place
+};
+
+// Add the pass of place `k`, which takes `from` of the input; false: it does not go with the others.
+static bool add(const struct plan *plan, struct group *group, int k, struct plan_pass *pass,
+                int from)
 {
-    int found = -1;
-    for (int k = 0; k < plan->passes; k++)
-        if (reads(&plan->pass[k], component)) {
-            if (found >= 0)
-                return -1;
-            found = k;
-        }
-    return found;
+    int kind = pass ? kind_of(&plan->program->input, pass, from) : IS_NONE;
+    if (kind == IS_NONE || (k && !same_grids(pass, group->pass[0])))
+        return false;
+    if (kind == IS_TABLE && group->lead && !same_table(&group->lead->step[0], &pass->step[0]))
+        return false;
+    if (kind == IS_TABLE && !group->lead)
+        group->lead = pass;
+    group->kept |= (unsigned)(kind == IS_KEPT) << k;
+    group->filled |= (unsigned)(kind == IS_FILLED) << k;
+    group->pass[k] = pass;
+    return true;
 }
 
-// The passes of the pixels of input plane `p`, by place; their number, or 0 where one pass does not do.
-static int find_passes(const struct plan *plan, int p, int pass[FORMAT_COMPONENTS])
+// The passes from pixels of input plane `p` into plane `q` of picture `n`, if one does instead.
+static bool find_group(const struct plan *plan, int p, int n, int q, struct group *group)
 {
     int from[FORMAT_COMPONENTS], to[FORMAT_COMPONENTS];
-    int count = find_pixel(&plan->program->input, p, from);
-    for (int k = 0; k < count; k++) {
-        pass[k] = only_reader(plan, from[k]);
-        if (pass[k] < 0 || !is_table(&plan->pass[pass[k]]) ||
-            !are_alike(&plan->pass[pass[0]], &plan->pass[pass[k]]))
-            return 0;
-    }
-    if (!count)
-        return 0;
-    int index = plan->pass[pass[0]].target[0].index;
-    const struct format *out = program_format(plan->program, index / FORMAT_COMPONENTS);
-    if (find_pixel(out, out->component[index % FORMAT_COMPONENTS].plane, to) != count)
-        return 0;
-    for (int k = 0; k < count; k++)
-        if (plan->pass[pass[k]].target[0].index % FORMAT_COMPONENTS != to[k])
-            return 0;
-    return count;
+    *group = (struct group){.count = find_pixel(&plan->program->input, p, from)};
+    if (!group->count || find_pixel(program_format(plan->program, n), q, to) != group->count)
+        return false;
+    for (int k = 0; k < group->count; k++)
+        if (!add(plan, group, k, writer(plan, n, to[k]), from[k]))
+            return false;
+    // What is spared has to come again every four samples.
+    return group->lead && (group->count != 3 || !(group->kept | group->filled));
 }
 
-static void remove_pass(struct plan *plan, int k)
+static void remove_pass(struct plan *plan, struct plan_pass *pass)
 {
+    size_t behind = (size_t)(&plan->pass[plan->passes] - pass - 1);
+    memmove(pass, pass + 1, behind * sizeof *pass);
     plan->passes--;
-    memmove(&plan->pass[k], &plan->pass[k + 1], (size_t)(plan->passes - k) * sizeof plan->pass[0]);
 }
 
-// The first of them stays.
-static void join(struct plan *plan, const int pass[FORMAT_COMPONENTS], int count)
+// The first of them becomes all.
+static void join(struct plan *plan, const struct group *group)
 {
-    struct plan_pass joined = plan->pass[pass[0]];
-    joined.together = count;
+    struct plan_pass *first = group->pass[0], joined = *group->lead;
+    joined.together = group->count;
+    joined.kept = group->kept;
+    joined.filled = group->filled;
     joined.source[0].joined = joined.target[0].joined = true;
-    int first = pass[0];
-    for (int k = 1; k < count; k++)
-        first = pass[k] < first ? pass[k] : first;
-    plan->pass[first] = joined;
-    for (int k = plan->passes - 1; k > first; k--)
-        for (int n = 0; n < count; n++)
-            if (pass[n] == k) {
-                remove_pass(plan, k);
+    for (int k = 1; k < group->count; k++)
+        first = group->pass[k] < first ? group->pass[k] : first;
+    *first = joined;
+    for (struct plan_pass *pass = &plan->pass[plan->passes - 1]; pass > first; pass--)
+        for (int k = 0; k < group->count; k++)
+            if (group->pass[k] == pass) {
+                remove_pass(plan, pass);
                 break;
             }
 }
 
 void plan_join_passes(struct plan *plan)
 {
-    for (int p = 0; p < plan->program->input.planes; p++) {
-        int pass[FORMAT_COMPONENTS];
-        int count = find_passes(plan, p, pass);
-        if (count)
-            join(plan, pass, count);
-    }
+    struct group group;
+    for (int p = 0; p < plan->program->input.planes; p++)
+        for (int n = 0; n < program_pictures(plan->program); n++)
+            for (int q = 0; q < program_format(plan->program, n)->planes; q++)
+                if (find_group(plan, p, n, q, &group))
+                    join(plan, &group);
 }

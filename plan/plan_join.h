@@ -6,6 +6,6 @@
 // Note in plan->joined which planes consist of pixels whose samples lie side by side.
 void plan_find_joined(struct plan *plan);
 
-// Make one pass of those that take each component of such a plane through the same table into the same
-// place of another one. The passes of the plan are complete.
+// Make one pass of those that take the components of such a plane through one table into the same places
+// of another one, some of which may stay as they are or be fillers. The passes of the plan are complete.
 void plan_join_passes(struct plan *plan);

@@ -254,6 +254,32 @@ static void components_of_one_table_are_one_pass(void **state)
     program_free(&program);
 }
 
+static void alpha_and_fillers_are_spared(void **state)
+{
+    (void)state;
+    struct format rgba = packed((const int[]){0, 1, 2, 3}, 4);
+    struct format xbgr = packed((const int[]){3, 2, 1, 0}, 4);
+    struct program program;
+    struct plan *plan;
+    xbgr.alpha = false;
+    xbgr.filler = true;
+    plan_of("invert", &rgba, (struct plan_limits){16, 40}, &program, &plan);
+    assert_int_equal(plan->passes, 1);
+    assert_int_equal(plan->pass[0].together, 4);
+    assert_int_equal(plan->pass[0].kept, 8);
+    assert_int_equal(plan->pass[0].filled, 0);
+    assert_true(plan_is_in_place(plan));
+    plan_destroy(&plan);
+    program_free(&program);
+    plan_of("invert", &xbgr, (struct plan_limits){16, 40}, &program, &plan);
+    assert_int_equal(plan->passes, 1);
+    assert_int_equal(plan->pass[0].together, 4);
+    assert_int_equal(plan->pass[0].kept, 0);
+    assert_int_equal(plan->pass[0].filled, 1);
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
 // Passes of a chain on pixels none of which have become one.
 static int single_passes(const char *chain, const struct format *format)
 {
@@ -295,6 +321,7 @@ int main(void)
         cmocka_unit_test(sources_of_a_mix_go_through_tables),
         cmocka_unit_test(chains_that_do_nothing_are_the_identity),
         cmocka_unit_test(components_of_one_table_are_one_pass),
+        cmocka_unit_test(alpha_and_fillers_are_spared),
         cmocka_unit_test(what_differs_among_components_stays_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

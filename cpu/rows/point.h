@@ -26,5 +26,13 @@ struct point {
     int ahead; // rows_ahead() where results go to memory, else 0
 };
 
+enum { SPARED_BYTES = 64 }; // a multiple of a pixel's
+
+// Bits of every so many bytes that a step of pixels spares: of components that stay as they are, and of
+// those that have all bits of a sample.
+struct spared {
+    uint8_t kept[SPARED_BYTES], filled[SPARED_BYTES];
+};
+
 // The cheapest form of a step that is a table.
 struct point point_of_step(const struct plan_step *step);

@@ -318,6 +318,22 @@ static void scatter_bytes(const uint8_t *from, uint8_t *to, int step, int offset
 }
 #endif
 
+// Whole patterns are loops of a constant length, which become vectors.
+static void spare(const uint8_t *restrict from, const struct spared *spared, uint8_t *restrict to,
+                  int bytes)
+{
+    const struct spared f = *spared;
+    int x = 0;
+    for (; x + SPARED_BYTES <= bytes; x += SPARED_BYTES) {
+        INDEPENDENT
+        for (int k = 0; k < SPARED_BYTES; k++)
+            to[x + k] =
+                (uint8_t)((to[x + k] & ~f.kept[k]) | (from[x + k] & f.kept[k]) | f.filled[k]);
+    }
+    for (int k = 0; x + k < bytes; k++)
+        to[x + k] = (uint8_t)((to[x + k] & ~f.kept[k]) | (from[x + k] & f.kept[k]) | f.filled[k]);
+}
+
 #define SAMPLE uint8_t
 #define DIFFERENCE int16_t
 #define ROOT float
@@ -440,6 +456,7 @@ const struct row_kernels ROWS_TABLE = {
     .name = ROWS_NAME,
     .load = BOTH(load),
     .any_bit = any_bit,
+    .spare = spare,
     .store = BOTH(store),
     .point = BOTH(point),
     .widen = widen,

@@ -83,6 +83,9 @@ struct row_kernels {
     // Scatter samples into a row of a component's plane.
     void (*store[2])(const void *from, const struct component *at, uint8_t *to, int width);
 
+    // The bits of `from` that the pattern keeps instead of those that `to` has, and those that it fills.
+    void (*spare)(const uint8_t *from, const struct spared *spared, uint8_t *to, int bytes);
+
     // A pointwise step between samples of one size, and tables from 8 bits to more and back.
     // Arithmetic reads samples of 16 bits above `most` as that; tables have to hold them.
     void (*point[2])(const void *from, const struct point *f, void *to, int width);

@@ -145,7 +145,7 @@ static cudaError_t copies_async(const struct copies *copies, cudaStream_t stream
                               .width = source.width,
                               .height = source.height,
                               .frames = copies->frames};
-    return pointwise_copy_async(&source, &sink, stream);
+    return pointwise_copy_async(&source, &sink, {}, stream);
 }
 
 // One value in all samples of component `c`; of units at odd addresses byte by byte.

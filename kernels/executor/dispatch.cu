@@ -122,7 +122,8 @@ static cudaError_t pointwise_async(const struct cuda_executor *self, const struc
         return pointwise_fill_async(pass->source[0].index, &sink, stream);
     struct source source;
     view_source(self, pass, frames, 0, &source);
-    return pointwise_copy_async(&source, &sink, stream);
+    unsigned again = pass->together == 2 ? 5 : 1; // pixels of two, twice
+    return pointwise_copy_async(&source, &sink, {pass->kept * again, pass->filled * again}, stream);
 }
 
 // The source of the first stencil. Neighbourhoods would make a mix many times over: it goes to
