@@ -102,14 +102,15 @@ static void init_spared(const struct row_pipeline *pipeline, int bytes,
 {
     const struct plan_pass *pass = pipeline->pass;
     uint16_t most = (uint16_t)max_sample(pass->grid.depth);
+    uint8_t most_of_bytes = (uint8_t)most;
+    const void *filler = bytes == 1 ? (const void *)&most_of_bytes : &most;
     state->spares = pass->kept || pass->filled;
     for (int k = 0; k < SPARED_BYTES / bytes; k++) {
         int place = k % pass->together;
         if (pass->kept >> place & 1)
             memset(&state->spared.kept[k * bytes], 255, (size_t)bytes);
         if (pass->filled >> place & 1)
-            memcpy(&state->spared.filled[k * bytes],
-                   bytes == 1 ? (const void *)&(uint8_t){(uint8_t)most} : &most, (size_t)bytes);
+            memcpy(&state->spared.filled[k * bytes], filler, (size_t)bytes);
     }
 }
 
