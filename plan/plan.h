@@ -6,8 +6,8 @@
 // table, into which a run of pointwise operations folds, or a stencil. An operation on the full frame
 // is a pass by itself, from plain samples in memory to such, or to nowhere where nothing but its
 // analysis is wanted. Components that lie side by side in pixels, RGB's or NV12's chroma, and become
-// others by one table, are one plane of as many samples. Planes that no operation touches are no pass at all: the output refers to the
-// input's.
+// others by one table, are one plane of as many samples. Planes that no operation touches are no pass
+// at all: the output refers to the input's.
 //
 // Passes run in order; a pass reads what earlier ones wrote into buffers, or into plain planes of
 // an output picture. A picture that tees take is made by the pass that the chain makes it by,
@@ -41,8 +41,7 @@ enum place {
 struct operand {
     enum place place;
     int index;
-    bool
-        joined; // of an input or output: all components of its pixels as one, see plan_pass.together
+    bool joined; // of a picture: all components of the pixels there as one, see plan_pass.together
 };
 
 // A plane between passes: native-endian samples, one byte each up to 8 bits, two above.

@@ -44,14 +44,36 @@ static const char *picture_name(int n, char *name, size_t size)
     return name;
 }
 
+// True if component `k` has a place in the pixels of which component `c` is one.
+static bool is_beside(const struct format *format, int k, int c)
+{
+    bool stored = format_has(format, k) || (k == COMPONENT_ALPHA && format->filler);
+    return stored && format->component[k].plane == format->component[c].plane;
+}
+
 // The name of a component, or of all of its pixel.
 static void print_components(const struct format *format, int c, bool joined, FILE *to)
 {
-    if (!joined)
-        fprintf(to, " %s", component_name(format, c));
-    for (int k = 0; joined && k < FORMAT_COMPONENTS; k++)
-        if (format_has(format, k) && format->component[k].plane == format->component[c].plane)
+    for (int k = 0; k < FORMAT_COMPONENTS; k++)
+        if (joined ? is_beside(format, k, c) : k == c)
             fprintf(to, " %s", component_name(format, k));
+}
+
+// The components of pixels that do not go through the table.
+static void print_spared(const struct plan *plan, const struct plan_pass *pass, FILE *to)
+{
+    int n = pass->target[0].index / FORMAT_COMPONENTS,
+        c = pass->target[0].index % FORMAT_COMPONENTS;
+    const struct format *format = program_format(plan->program, n);
+    for (int k = 0; k < FORMAT_COMPONENTS; k++) {
+        const struct component *at = &format->component[k];
+        if (!is_beside(format, k, c))
+            continue;
+        if (pass->kept >> at->offset / at->bytes & 1)
+            fprintf(to, "    %s stays as it is\n", component_name(format, k));
+        if (pass->filled >> at->offset / at->bytes & 1)
+            fprintf(to, "    %s: all bits\n", component_name(format, k));
+    }
 }
 
 static void print_output(const struct plan *plan, struct operand operand, FILE *to)
@@ -130,6 +152,8 @@ static void print_pass(const struct plan *plan, const struct plan_pass *pass, in
         print_table(&pass->before[s], to);
         fprintf(to, "\n");
     }
+    if (pass->kept || pass->filled)
+        print_spared(plan, pass, to);
     if (pass->mix)
         fprintf(to, "    convert: mix of %d component%s\n", pass->sources,
                 pass->sources == 1 ? "" : "s");

@@ -54,9 +54,9 @@ def into(filter, target):
 
 
 def on_cpu(frame, border, threads):
-    target, chains = np.empty_like(frame), peers.chains(border.name)
-    yield "sluice", {name: into(sluice.Filter(chain, backend="cpu", threads=threads), target)
-                     for name, chain in chains.items()}, as_it_is
+    targets = {rgb: np.empty(frame.shape + rgb * (3,), np.uint8) for rgb in (False, True)}
+    yield "sluice", {name: into(sluice.Filter(chain, backend="cpu", threads=threads), targets[peers.makes_rgb(name)])
+                     for name, chain in peers.chains(border.name).items()}, as_it_is
     if cv2:
         cv2.setNumThreads(threads or -1)
         yield "OpenCV", peers.opencvs(cv2, frame.shape, border), as_it_is
@@ -84,9 +84,9 @@ def wrapping(function):
 
 
 def on_gpu(frame, border):
-    target, chains = torch.empty(frame.shape, dtype=torch.uint8, device="cuda"), peers.chains(border.name)
-    yield "sluice", {name: into(sluice.Filter(chain, backend="cuda"), target)
-                     for name, chain in chains.items()}, lambda frame: torch.from_numpy(frame).cuda()
+    targets = {rgb: torch.empty(frame.shape + rgb * (3,), dtype=torch.uint8, device="cuda") for rgb in (False, True)}
+    yield "sluice", {name: into(sluice.Filter(chain, backend="cuda"), targets[peers.makes_rgb(name)])
+                     for name, chain in peers.chains(border.name).items()}, lambda frame: torch.from_numpy(frame).cuda()
     if border.torch:
         yield "torch", peers.torches(torch, "cuda", border), lambda frame: torch.from_numpy(frame).cuda()
     if cvcuda:
@@ -152,13 +152,14 @@ def compare(where, contestants, frames, border, rounds, finish):
     header(f"{where}, {gray.shape[1]}x{gray.shape[0]}, border: {border.name}. Microseconds a frame: median (times as "
            "long as sluice), fastest, [largest difference in code values]", names)
     for kind, chain in peers.chains(border.name).items():
-        frame = frames["rgb" if kind == "gray" else "gray"]
+        frame = frames["rgb" if peers.takes_rgb(kind) else "gray"]
         calls = {name: given(functions[kind], own(frame)) for name, functions, own in contestants if kind in functions}
         if len(calls) > 1:
-            row = {"where": where, "chain": chain, **measure(calls, gray.shape, rounds, finish)}
+            shape = gray.shape + peers.makes_rgb(kind) * (3,)
+            row = {"where": where, "chain": chain, "kind": kind, **measure(calls, shape, rounds, finish)}
             cells = [f"{row['us'][name]:.0f} ({row['ratio'][name]:.2f}), {row['fastest'][name]:.0f} "
                      f"[{row['difference'][name]}]" if name in calls else "-" for name in names]
-            print(f"| `{chain}` | {' | '.join(cells)} |", flush=True)
+            print(f"| `{chain}`{' of RGB' if peers.makes_rgb(kind) else ''} | {' | '.join(cells)} |", flush=True)
             yield row
 
 

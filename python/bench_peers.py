@@ -33,14 +33,25 @@ MISSING = []
 
 
 def chains(border):
-    """Chains of sluice by what they do. "gray" takes RGB frames, all others gray ones."""
+    """Chains of sluice by what they do, of frames that takes_rgb() tells."""
     return {"edges": f"gray,gaussian=1.4:4:{border},sobel=border={border},threshold=20:240",
             **{name: f"gaussian={sigma}:{radius}:{border}" for name, (sigma, radius) in GAUSSIANS.items()},
             "sobel": f"sobel=border={border}", "sobel l2": f"sobel=l2:border={border}",
             "laplacian": f"laplacian=border={border}",
             "laplacian above 0": f"convolve='0 1 0/1 -4 1/0 1 0':border={border}",
             **{name: f"box={side // 2}:{border}" for name, side in BOXES.items()},
-            "brightness": "brightness=20", "invert": "invert", "gray": "gray"}
+            "brightness": "brightness=20", "invert": "invert", "gray": "gray",
+            "brightness of RGB": "brightness=20", "invert of RGB": "invert"}
+
+
+def takes_rgb(kind):
+    """Whether frames are RGB, else gray."""
+    return kind == "gray" or makes_rgb(kind)
+
+
+def makes_rgb(kind):
+    """Whether results are RGB, else gray."""
+    return kind.endswith(" of RGB")
 
 
 def library(name):
@@ -74,6 +85,7 @@ def opencvs(cv2, shape, border):
     """Results go where the last ones went, as sluice's do."""
     border = getattr(cv2, border.opencv)
     a, b, c = (np.empty(shape, np.uint8) for _ in range(3))
+    rgb = np.empty((*shape, 3), np.uint8)
     x, y = (np.empty(shape, np.int16) for _ in range(2))
 
     def blur(sigma, radius):
@@ -98,7 +110,9 @@ def opencvs(cv2, shape, border):
             "laplacian": lambda s: cv2.convertScaleAbs(cv2.Laplacian(s, cv2.CV_16S, x, borderType=border), a),
             "laplacian above 0": lambda s: cv2.Laplacian(s, cv2.CV_8U, a, borderType=border),
             "brightness": lambda s: cv2.add(s, 20, a), "invert": lambda s: cv2.bitwise_not(s, a),
-            "gray": lambda s: cv2.cvtColor(s, cv2.COLOR_RGB2GRAY, a)}
+            "gray": lambda s: cv2.cvtColor(s, cv2.COLOR_RGB2GRAY, a),
+            "brightness of RGB": lambda s: cv2.add(s, (20, 20, 20, 0), rgb),
+            "invert of RGB": lambda s: cv2.bitwise_not(s, rgb)}
 
 
 # ---- SciPy, and CuPy's module of the same functions ----
@@ -133,8 +147,10 @@ def ndimages(nd, xp, border):
             **{name: box(side) for name, side in BOXES.items()},
             "laplacian": lambda s: xp.minimum(abs(laplacian(s)), 255).astype(xp.uint8),
             "laplacian above 0": lambda s: xp.clip(laplacian(s), 0, 255).astype(xp.uint8),
-            "brightness": lambda s: xp.minimum(s.astype(xp.uint16) + 20, 255).astype(xp.uint8),
-            "invert": lambda s: 255 - s, "gray": lambda s: rounded(s.astype(xp.float32) @ luma)}
+            **{name: lambda s: xp.minimum(s.astype(xp.uint16) + 20, 255).astype(xp.uint8)
+               for name in ("brightness", "brightness of RGB")},
+            **{name: lambda s: 255 - s for name in ("invert", "invert of RGB")},
+            "gray": lambda s: rounded(s.astype(xp.float32) @ luma)}
 
 
 # ---- torch ----
@@ -177,8 +193,10 @@ def torches(torch, device, border):
             **{name: smooth([1 / side] * side) for name, side in BOXES.items()},
             "laplacian": lambda s: rounded(conv(deep(s, 1), second).abs(), s),
             "laplacian above 0": lambda s: rounded(conv(deep(s, 1), second), s),
-            "brightness": lambda s: (s.to(torch.int16) + 20).clamp(max=255).to(torch.uint8),
-            "invert": lambda s: 255 - s, "gray": lambda s: (s.to(torch.float32) @ luma).round().to(torch.uint8)}
+            **{name: lambda s: (s.to(torch.int16) + 20).clamp(max=255).to(torch.uint8)
+               for name in ("brightness", "brightness of RGB")},
+            **{name: lambda s: 255 - s for name in ("invert", "invert of RGB")},
+            "gray": lambda s: (s.to(torch.float32) @ luma).round().to(torch.uint8)}
 
 
 # ---- CV-CUDA ----
@@ -217,7 +235,9 @@ def kornias(kornia):
 
     return {**{name: blur(*values) for name, values in GAUSSIANS.items()},
             **{name: box(side) for name, side in BOXES.items()},
-            "brightness": lambda s: kornia.imgproc.adjust_brightness(s, 20 / 255), "gray": kornia.imgproc.gray_from_rgb}
+            **{name: lambda s: kornia.imgproc.adjust_brightness(s, 20 / 255)
+               for name in ("brightness", "brightness of RGB")},
+            "gray": kornia.imgproc.gray_from_rgb}
 
 
 def kornias_with_zeros(kornia):

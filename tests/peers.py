@@ -74,8 +74,8 @@ class Contestant(NamedTuple):
 def contestants(bench, peers, frame, threads):
     """Those that can be had here, sluice first."""
     border, reflect = peers.BORDERS["replicate"], peers.BORDERS["reflect"]
-    target = bench.np.empty_like(frame)
-    yield Contestant("sluice", {name: sluices(bench, peers, name, threads, target)
+    targets = {rgb: bench.np.empty(frame.shape + rgb * (3,), bench.np.uint8) for rgb in (False, True)}
+    yield Contestant("sluice", {name: sluices(bench, peers, name, threads, targets)
                                 for name in ("replicate", "reflect", "zero")}, bench.as_it_is)
     if bench.cv2:
         bench.cv2.setNumThreads(threads or -1)
@@ -97,9 +97,9 @@ def contestants(bench, peers, frame, threads):
                          bench.torch.from_numpy)
 
 
-def sluices(bench, peers, border, threads, target):
-    return {kind: bench.into(bench.sluice.Filter(chain, backend="cpu", threads=threads), target)
-            for kind, chain in peers.chains(border).items()}
+def sluices(bench, peers, border, threads, targets):
+    return {kind: bench.into(bench.sluice.Filter(chain, backend="cpu", threads=threads),
+                             targets[peers.makes_rgb(kind)]) for kind, chain in peers.chains(border).items()}
 
 
 # ---- a row ----
@@ -163,10 +163,11 @@ def rows_of(threads, options):
                 if one.name == "sluice" or not options.only or one.name in options.only]
     now = time.process_time if threads == 1 else time.perf_counter
     for kind in peers.chains("replicate"):
-        calls, held = calls_of(bench, everyone, kind, rgb if kind == "gray" else gray)
+        calls, held = calls_of(bench, everyone, kind, rgb if peers.takes_rgb(kind) else gray)
         if held:
-            yield {"threads": threads, "chain": chain_without_border(peers, kind),
-                   "of": measure(bench, peers, calls, held, gray.shape, options.rounds, now)}
+            shape = gray.shape + peers.makes_rgb(kind) * (3,)
+            yield {"threads": threads, "chain": chain_without_border(peers, kind), "rgb": peers.makes_rgb(kind),
+                   "of": measure(bench, peers, calls, held, shape, options.rounds, now)}
 
 
 def rows_on_gpu(options):
@@ -229,6 +230,11 @@ def title(threads, size):
     return f"{size} gray (`gray`: from RGB), {who}; microseconds, and how many times as long others take"
 
 
+def pixels(row):
+    """Behind the chain."""
+    return " of RGB" if row.get("rgb") else ""
+
+
 def names_in(rows):
     """All that take part, peers in their order."""
     found = {name for row in rows for name in row["of"] if not is_ours(name)}
@@ -240,7 +246,7 @@ def print_row(row):
     others = ", ".join(f"{name} {times(told['ratio'])}x [{told['difference']}]" for name, told in row["of"].items()
                        if not is_ours(name))
     won = verdict(row)
-    print(f"{ours['us']:9.0f}  {row['chain']}: {others}{'   <-- ' + won if won else ''}", flush=True)
+    print(f"{ours['us']:9.0f}  {row['chain']}{pixels(row)}: {others}{'   <-- ' + won if won else ''}", flush=True)
 
 
 def print_absent(found):
@@ -285,7 +291,7 @@ def table_of(rows, threads, size):
     lines = [f"| {'1 thread' if threads == 1 else 'all threads'} | sluice | "
              f"{' | '.join(f'{name} takes' for name in names)} | who wins |", "|---" * (len(names) + 3) + "|"]
     for row in some:
-        lines.append(f"| `{row['chain']}` | {row['of']['sluice']['us']:.0f} | "
+        lines.append(f"| `{row['chain']}`{pixels(row)} | {row['of']['sluice']['us']:.0f} | "
                      f"{' | '.join(cell(row, name) for name in names)} | {', '.join(winners(row)) or 'sluice'} |")
     return [*lines, ""]
 

@@ -32,6 +32,13 @@ def test_who_wins(ratios, wins, capsys):
     assert ("<--" in shown) == bool(wins) and all(f"{name} wins" in shown for name in wins)
 
 
+def test_frames_of_colours_are_told(capsys):
+    peers.print_row({**row(OpenCV=2.0), "rgb": True})
+    assert "invert of RGB: OpenCV 2x" in capsys.readouterr().out
+    assert any(line.startswith("| `invert` of RGB | 100 |") for line in
+               peers.table_of([{**row(OpenCV=2.0), "rgb": True}], 1, "1920x1080"))
+
+
 def test_others_of_sluice_win_nothing():
     ours = row(OpenCV=2.0)
     ours["of"]["sluice, reflect"] = {"us": 50, "ratio": 0.5, "difference": 0}

@@ -302,6 +302,12 @@ static void what_differs_among_components_stays_apart(void **state)
     for (int c = 0; c < 3; c++)
         gap.component[c].step = 4;
     struct format planar = format_planar(MODEL_RGB, 8, 0, 0, false, &full);
+    struct format ayuv = packed((const int[]){3, 0, 1, 2}, 4),
+                  vyu = packed((const int[]){2, 0, 1}, 3);
+    ayuv.model = vyu.model = MODEL_YUV;
+    ayuv.range = vyu.range = RANGE_LIMITED;
+    assert_int_equal(single_passes("invert", &ayuv), 4);      // luma has another table than chroma
+    assert_int_equal(single_passes("brightness=3", &vyu), 3); // what is spared comes every fourth
     assert_int_equal(single_passes("invert", &gap), 3);
     assert_int_equal(single_passes("invert", &planar), 3);
     assert_int_equal(single_passes("gaussian=1.4", &rgb), 3);              // reads neighbours

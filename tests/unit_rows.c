@@ -57,8 +57,33 @@ static void lines_asked_for_ahead_change_nothing(void **state)
     assert_true(found > 0);
 }
 
+static void what_is_spared_is_put_back(void **state)
+{
+    (void)state;
+    struct spared spared = {0};
+    uint8_t from[300], to[300];
+    for (int k = 0; k < SPARED_BYTES; k++) {
+        spared.kept[k] = k % 4 == 3 ? 255 : 0;
+        spared.filled[k] = k % 4 == 1 ? 63 : 0;
+    }
+    for (size_t k = 0; k < sizeof levels / sizeof *levels; k++)
+        for (int bytes = 0; rows_select(levels[k]) && bytes < 290; bytes++) {
+            for (int x = 0; x < 300; x++) {
+                from[x] = (uint8_t)(x * 7);
+                to[x] = 128;
+            }
+            rows_select(levels[k])->spare(from, &spared, to, bytes);
+            for (int x = 0; x < 300; x++)
+                assert_int_equal(to[x], x >= bytes   ? 128
+                                        : x % 4 == 3 ? from[x]
+                                        : x % 4 == 1 ? (128 | 63)
+                                                     : 128);
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_asked_for_ahead_change_nothing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lines_asked_for_ahead_change_nothing),
+                                       cmocka_unit_test(what_is_spared_is_put_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -903,3 +903,13 @@ def test_changes_that_c_would_cut_are_refused():
     with pytest.raises(sluice.UsageError, match="64 bits"):
         gray.submit(frame, pts=2**70 + 5)
     assert gray.chain == before and gray(frame).shape == frame.shape
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+def test_alpha_stays_in_rows_longer_than_are_made_at_once(dtype):
+    frame = noise(5, 5000, 4, dtype=dtype)
+    wanted = np.iinfo(frame.dtype).max - frame
+    wanted[..., 3] = frame[..., 3]
+    invert = sluice.Filter("invert", backend="cpu", threads=1)
+    assert np.array_equal(invert(frame), wanted)
+    assert np.array_equal(invert(frame, out=frame), wanted)
