@@ -55,9 +55,10 @@ struct row_pipeline {
     int columns;                 // of the result, at most
     struct row_level *level;
     int levels;
-    bool direct; // level 0 points into memory ...
-    bool loose;  // ... whose units may hold more than samples: pointwise steps limit them
-    void *spare; // rows of any sample type: results on their way to memory
+    bool direct;   // level 0 points into memory ...
+    bool loose;    // ... whose units may hold more than samples: pointwise steps limit them
+    bool in_place; // results are made where they lie in memory ...
+    void *spare;   // ... or in rows of any sample type, on their way there
     const void *constant_row;
 
     // ---- set by row_pipeline_run() ----

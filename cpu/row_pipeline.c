@@ -145,9 +145,7 @@ void row_pipeline_run(struct row_pipeline *pipeline, const struct row_memory *me
         if (here->family->restart)
             here->family->restart(here->state);
     }
-    bool in_place =
-        pass->targets == 1 && plan_is_plain(pipeline->plan, pass->target[0], pass->grid.depth);
-    if (in_place && makes_long_rows(pipeline, last - first)) {
+    if (pipeline->in_place && makes_long_rows(pipeline, last - first)) {
         const struct component *at;
         void *row = (void *)row_operand(pipeline, pass->target[0], first, &at);
         pipeline->width *= last - first;
@@ -161,10 +159,10 @@ void row_pipeline_run(struct row_pipeline *pipeline, const struct row_memory *me
         int count = min_int(most, last - y);
         void *row[MAX_ROWS_AT_ONCE];
         for (int k = 0; k < count; k++)
-            row[k] = in_place ? (void *)row_operand(pipeline, pass->target[0], y + k, &at)
-                              : row_scratch(pipeline, pipeline->spare, k);
+            row[k] = pipeline->in_place ? (void *)row_operand(pipeline, pass->target[0], y + k, &at)
+                                        : row_scratch(pipeline, pipeline->spare, k);
         row_level_make(pipeline, pipeline->levels - 1, y, count, row);
-        for (int k = 0; k < count && !in_place; k++)
+        for (int k = 0; k < count && !pipeline->in_place; k++)
             store_row(pipeline, row[k], y + k);
     }
 }
@@ -245,6 +243,7 @@ static enum status create(const struct plan *plan, const struct plan_pass *pass,
     made->levels = pass->steps + 1;
     made->direct = !pass->mix && plan_is_plain(plan, pass->source[0], pass->load_depth);
     made->loose = row_is_loose(made, pass->source[0]);
+    made->in_place = pass->targets == 1 && plan_is_plain(plan, pass->target[0], pass->grid.depth);
     made->level = calloc((size_t)made->levels, sizeof *made->level);
     made->spare = row_scratch_alloc(made);
     if (made->level && made->spare && !init_levels(made) && !init_constant_row(made))

@@ -114,14 +114,6 @@ static void init_spared(const struct row_pipeline *pipeline, int bytes,
     }
 }
 
-// True if rows of this level are results where they lie in memory.
-static bool writes_memory(const struct row_pipeline *pipeline, int level)
-{
-    const struct plan_pass *pass = pipeline->pass;
-    return level == pipeline->levels - 1 && pass->targets == 1 &&
-           plan_is_plain(pipeline->plan, pass->target[0], pass->grid.depth);
-}
-
 static enum status init(struct row_pipeline *pipeline, int level)
 {
     const struct row_level *here = &pipeline->level[level], *below = here - 1;
@@ -129,7 +121,7 @@ static enum status init(struct row_pipeline *pipeline, int level)
     if (!state)
         return STATUS_MEMORY;
     state->point = point_of_step(here->step);
-    state->point.ahead = writes_memory(pipeline, level) ? rows_ahead() : 0;
+    state->point.ahead = pipeline->in_place && level == pipeline->levels - 1 ? rows_ahead() : 0;
     init_spared(pipeline, here->bytes, state);
     state->joins = below->family->make_ranges && here->bytes == below->bytes &&
                    state->point.kind == POINT_RANGES;

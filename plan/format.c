@@ -28,6 +28,11 @@ bool format_has(const struct format *format, int c)
     return c == COMPONENT_ALPHA ? format->alpha : c < format_colors(format);
 }
 
+bool format_stores(const struct format *format, int c)
+{
+    return format_has(format, c) || (c == COMPONENT_ALPHA && format->filler);
+}
+
 // The component that decides how wide and high plane `p` is.
 static int component_in_plane(const struct format *format, int p)
 {
@@ -42,7 +47,7 @@ size_t format_row_bytes(const struct format *format, int p, int width)
     size_t bytes = 0;
     for (int c = 0; c < FORMAT_COMPONENTS; c++) {
         const struct component *at = &format->component[c];
-        if (at->plane != p || !(format_has(format, c) || (c == COMPONENT_ALPHA && format->filler)))
+        if (at->plane != p || !format_stores(format, c))
             continue;
         // A packed group (all of one pixel, or of one chroma pair) is stored whole.
         size_t groups = (size_t)subsampled(width, format_shift_x(format, c));
@@ -79,7 +84,7 @@ bool format_same_storage(const struct format *a, const struct format *b)
         a->chroma_y != b->chroma_y)
         return false;
     for (int c = 0; c < FORMAT_COMPONENTS; c++) {
-        bool stored = format_has(a, c) || (c == COMPONENT_ALPHA && a->filler);
+        bool stored = format_stores(a, c);
         if (stored && !component_same(&a->component[c], &b->component[c]))
             return false;
     }

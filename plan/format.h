@@ -66,6 +66,9 @@ int format_shift_y(const struct format *format, int c);
 // True if component `c` (0 to 3) has samples in this format. A filler has none.
 bool format_has(const struct format *format, int c);
 
+// True if component `c` has a place in memory: for its samples, or as a filler.
+bool format_stores(const struct format *format, int c);
+
 // Bytes of one row of plane `p` in a picture of `width` columns, without padding.
 size_t format_row_bytes(const struct format *format, int p, int width);
 

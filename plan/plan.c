@@ -389,8 +389,7 @@ static struct operand materialised(struct builder *builder, int plane)
 
 static bool stored_in(const struct format *format, int c, int plane)
 {
-    bool stored = format_has(format, c) || (c == COMPONENT_ALPHA && format->filler);
-    return stored && format->component[c].plane == plane;
+    return format_stores(format, c) && format->component[c].plane == plane;
 }
 
 // True if plane `p` of picture `n` has the same bytes as some plane of the input, and which.
@@ -470,9 +469,9 @@ static void make_output(struct builder *builder, int n)
 {
     const struct format *out = program_format(builder->program, n);
     for (int c = 0; c < FORMAT_COMPONENTS && !builder->status; c++) {
-        bool has = format_has(out, c), stored = has || (c == COMPONENT_ALPHA && out->filler);
+        bool has = format_has(out, c);
         const struct program_output *from = &program_out(builder->program, n)[c];
-        if (!stored || builder->done[n * FORMAT_COMPONENTS + c] ||
+        if (!format_stores(out, c) || builder->done[n * FORMAT_COMPONENTS + c] ||
             builder->plan->picture[n].plane[out->component[c].plane].origin != PLANE_COMPUTED)
             continue;
         if (has && from->plane >= 0)

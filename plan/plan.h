@@ -41,7 +41,7 @@ enum place {
 struct operand {
     enum place place;
     int index;
-    bool joined; // of a picture: all components of the pixels there as one, see plan_pass.together
+    bool joined; // all components of an input's or output's pixels as one, see plan_pass.together
 };
 
 // A plane between passes: native-endian samples, one byte each up to 8 bits, two above.

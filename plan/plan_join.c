@@ -10,8 +10,7 @@ static int find_pixel(const struct format *format, int p, int component[FORMAT_C
     int count = 0, seen = 0;
     for (int c = 0; c < FORMAT_COMPONENTS; c++) {
         const struct component *at = &format->component[c];
-        bool stored = format_has(format, c) || (c == COMPONENT_ALPHA && format->filler);
-        if (!stored || at->plane != p)
+        if (!format_stores(format, c) || at->plane != p)
             continue;
         first = first ? first : at;
         int place = at->offset / at->bytes;
@@ -50,11 +49,11 @@ static bool same_grid(struct program_plane a, struct program_plane b)
     return a.shift_x == b.shift_x && a.shift_y == b.shift_y && a.depth == b.depth;
 }
 
-// What a pass does to one sample of a pixel: into `target` alone, from component `from` of the input, if
-// it is that of the same place there, or of a constant.
-enum { IS_NONE, IS_TABLE, IS_KEPT, IS_FILLED };
+// A pass as a part of one of pixels: none; the table; a sample that stays; a filler.
+enum part { IS_NONE, IS_TABLE, IS_KEPT, IS_FILLED };
 
-static int kind_of(const struct format *input, const struct plan_pass *pass, int from)
+// The part that a pass is, if it takes component `from` of the input, or a constant, into one place.
+static enum part part_of(const struct format *input, const struct plan_pass *pass, int from)
 {
     if (pass->mix || pass->full_frame || pass->sources != 1 || pass->targets != 1)
         return IS_NONE;
@@ -91,7 +90,7 @@ static struct plan_pass *writer(const struct plan *plan, int n, int c)
     return NULL;
 }
 
-// What is to be one pass: those of each place of a pixel, of which `lead` has the table.
+// Passes that are to be one: those of each place of a pixel, of which `lead` has the table.
 struct group {
     struct plan_pass *pass[FORMAT_COMPONENTS], *lead;
     int count;
@@ -102,15 +101,15 @@ struct group {
 static bool add(const struct plan *plan, struct group *group, int k, struct plan_pass *pass,
                 int from)
 {
-    int kind = pass ? kind_of(&plan->program->input, pass, from) : IS_NONE;
-    if (kind == IS_NONE || (k && !same_grids(pass, group->pass[0])))
+    enum part part = pass ? part_of(&plan->program->input, pass, from) : IS_NONE;
+    if (part == IS_NONE || (k && !same_grids(pass, group->pass[0])))
         return false;
-    if (kind == IS_TABLE && group->lead && !same_table(&group->lead->step[0], &pass->step[0]))
+    if (part == IS_TABLE && group->lead && !same_table(&group->lead->step[0], &pass->step[0]))
         return false;
-    if (kind == IS_TABLE && !group->lead)
+    if (part == IS_TABLE && !group->lead)
         group->lead = pass;
-    group->kept |= (unsigned)(kind == IS_KEPT) << k;
-    group->filled |= (unsigned)(kind == IS_FILLED) << k;
+    group->kept |= (unsigned)(part == IS_KEPT) << k;
+    group->filled |= (unsigned)(part == IS_FILLED) << k;
     group->pass[k] = pass;
     return true;
 }
@@ -125,7 +124,7 @@ static bool find_group(const struct plan *plan, int p, int n, int q, struct grou
     for (int k = 0; k < group->count; k++)
         if (!add(plan, group, k, writer(plan, n, to[k]), from[k]))
             return false;
-    // What is spared has to come again every four samples.
+    // Spared samples have to come again every four.
     return group->lead && (group->count != 3 || !(group->kept | group->filled));
 }
 

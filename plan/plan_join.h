@@ -7,5 +7,5 @@
 void plan_find_joined(struct plan *plan);
 
 // Make one pass of those that take the components of such a plane through one table into the same places
-// of another one, some of which may stay as they are or be fillers. The passes of the plan are complete.
+// of another plane. Some may stay as they are or be fillers. The plan's passes are complete.
 void plan_join_passes(struct plan *plan);

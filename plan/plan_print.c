@@ -47,8 +47,7 @@ static const char *picture_name(int n, char *name, size_t size)
 // True if component `k` has a place in the pixels of which component `c` is one.
 static bool is_beside(const struct format *format, int k, int c)
 {
-    bool stored = format_has(format, k) || (k == COMPONENT_ALPHA && format->filler);
-    return stored && format->component[k].plane == format->component[c].plane;
+    return format_stores(format, k) && format->component[k].plane == format->component[c].plane;
 }
 
 // The name of a component, or of all of its pixel.

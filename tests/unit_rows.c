@@ -8,7 +8,7 @@ enum { WIDTH = 9000, AHEAD = 2048, GUARD = 128 };
 
 static const char *const levels[] = {"vnni", "v4", "v3", "v2", "neon", "base"};
 
-// What the ranges of a point say.
+// Sample x by the ranges of a point, as point.h defines them.
 static uint8_t ranged(const struct point *f, uint8_t x)
 {
     if (x < f->low)
