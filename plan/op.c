@@ -1,6 +1,7 @@
 #include "plan/op.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "plan/op_info.h"
 
@@ -55,6 +56,19 @@ struct op_reach op_reach(const struct op *op)
 {
     assert(op_is_stencil(op));
     return op_info(op)->reach(op);
+}
+
+bool op_same_stencil(const struct op *a, const struct op *b)
+{
+    assert(op_is_stencil(a) && op_is_stencil(b));
+    bool beyond =
+        a->border == b->border && (a->border != BORDER_ZERO || a->border_value == b->border_value);
+    return a->kind == b->kind && beyond && op_info(a)->same && op_info(a)->same(a, b);
+}
+
+bool op_same_numbers(const int32_t *a, const int32_t *b, int count)
+{
+    return a == b || (a && b && !memcmp(a, b, (size_t)count * sizeof *a));
 }
 
 static int greater(int a, int b)

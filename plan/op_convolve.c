@@ -16,6 +16,22 @@ static struct op_reach reach(const struct op *op)
                              .below = f->height - 1 - f->origin_y};
 }
 
+static bool same(const struct op *a, const struct op *b)
+{
+    const struct op_convolve *f = &a->convolve, *g = &b->convolve;
+    bool alike = f->rank == g->rank && f->column_shift == g->column_shift && f->words == g->words &&
+                 f->width == g->width && f->height == g->height && f->origin_x == g->origin_x &&
+                 f->origin_y == g->origin_y && f->bits == g->bits && f->offset == g->offset &&
+                 f->absolute == g->absolute && f->base == g->base && f->low == g->low &&
+                 f->high == g->high;
+    if (alike && !f->rank)
+        return op_same_numbers(f->weight, g->weight, f->width * f->height);
+    for (int r = 0; alike && r < f->rank; r++)
+        alike = op_same_numbers(f->line_x[r], g->line_x[r], f->width) &&
+                op_same_numbers(f->line_y[r], g->line_y[r], f->height);
+    return alike;
+}
+
 static int64_t sum_of_sizes(const int32_t *weight, int count)
 {
     int64_t sum = 0;
@@ -184,4 +200,5 @@ const struct op_info op_convolve_info = {.name = "convolve",
                                          .family = OP_FAMILY_STENCIL,
                                          .reach = reach,
                                          .transforms = transforms,
+                                         .same = same,
                                          .print = print};

@@ -41,6 +41,10 @@ struct op_info {
     // so little that rounding gives the exact result, of samples of `depth` bits.
     bool (*transforms)(const struct op *op, const struct plan_limits *limits, int depth);
 
+    // (optional) Stencils: whether both, of this kind, compute the same from the same samples, but for
+    // borders. NULL: it is not known.
+    bool (*same)(const struct op *a, const struct op *b);
+
     // (optional) Stencils: what the plan's text says of `step`, which is one, after name and size.
     void (*print)(const struct plan *plan, const struct plan_step *step, FILE *to);
 
@@ -54,6 +58,12 @@ const struct op_info *op_info(const struct op *op);
 
 // The stencil's reach.
 struct op_reach op_reach(const struct op *op);
+
+// True if two stencils make the same of the same plane.
+bool op_same_stencil(const struct op *a, const struct op *b);
+
+// True if two runs of numbers are the same; NULL is one of none.
+bool op_same_numbers(const int32_t *a, const int32_t *b, int count);
 
 // The rows.
 extern const struct op_info op_affine_info, op_threshold_info, op_table_info;

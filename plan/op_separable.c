@@ -16,6 +16,16 @@ static struct op_reach reach(const struct op *op)
     return (struct op_reach){x, x, y, y};
 }
 
+static bool same(const struct op *a, const struct op *b)
+{
+    const struct op_separable *f = &a->separable, *g = &b->separable;
+    return f->radius_x == g->radius_x && f->radius_y == g->radius_y && f->bits == g->bits &&
+           f->fraction == g->fraction && f->decimate_x == g->decimate_x &&
+           f->decimate_y == g->decimate_y && f->amount == g->amount && f->low == g->low &&
+           f->high == g->high && op_same_numbers(f->tap_x, g->tap_x, f->radius_x + 1) &&
+           op_same_numbers(f->tap_y, g->tap_y, f->radius_y + 1);
+}
+
 static void print(const struct plan *plan, const struct plan_step *step, FILE *to)
 {
     const struct op_separable *f = &step->stencil->separable;
@@ -27,4 +37,4 @@ static void print(const struct plan *plan, const struct plan_step *step, FILE *t
 }
 
 const struct op_info op_separable_info = {
-    .name = "separable", .family = OP_FAMILY_STENCIL, .reach = reach, .print = print};
+    .name = "separable", .family = OP_FAMILY_STENCIL, .reach = reach, .same = same, .print = print};

@@ -6,8 +6,8 @@
 // table, into which a run of pointwise operations folds, or a stencil. An operation on the full frame
 // is a pass by itself, from plain samples in memory to such, or to nowhere where nothing but its
 // analysis is wanted. Components that lie side by side in pixels, RGB's or NV12's chroma, and become
-// others by one table, are one plane of as many samples. Planes that no operation touches are no pass
-// at all: the output refers to the input's.
+// others by the same steps, are made by one pass. Planes that no operation touches are no pass at all:
+// the output refers to the input's.
 //
 // Passes run in order; a pass reads what earlier ones wrote into buffers, or into plain planes of
 // an output picture. A picture that tees take is made by the pass that the chain makes it by,
@@ -22,9 +22,13 @@
 
 // Limits of one pass of a backend. Stencils join while their number and the sum of their radii
 // stay within these. One that is larger by itself begins a pass: it reads memory only.
+struct plan_step;
+
 struct plan_limits {
     int stencils;
     int radius;
+    // (optional) Whether the backend makes a stencil of all components of a pixel in one pass. NULL: none.
+    bool (*joins)(const struct plan_step *stencil);
     int transform; // the products from which on convolutions cost less by transforms; 0: never
     struct transform_size transform_size;
     const struct transform_library *transform_library; // who makes them, static; NULL: nobody
@@ -72,8 +76,10 @@ struct plan_pass {
     struct operand target[FORMAT_COMPONENTS]; // all get the same samples
     int targets;
     struct program_plane grid; // of the result; its depth is that of the samples stored
-    int together;          // rows have so many times as many samples: those of so many components
-                           // that lie side by side in pixels and become others by one table; or 1
+    // Rows have so many times as many samples: those of so many components, which lie side by side in
+    // pixels and become others by the same steps; or 1. A stencil's neighbours are those of the same
+    // component.
+    int together;
     unsigned kept, filled; // bit k: sample k of a pixel stays as it is, or has all bits
     int load_depth;        // of the samples that the first step sees
     int halo_x, halo_y;    // how far around a place the sources are read

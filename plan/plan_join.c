@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "plan/op_info.h"
+
 // The components of plane `p` by their place in a pixel, a filler among them, if they fill it with samples of
 // one kind and grid. Returns how many there are; 0: the plane is something else, or has one component.
 static int find_pixel(const struct format *format, int p, int component[FORMAT_COMPONENTS])
@@ -49,12 +51,30 @@ static bool same_grid(struct program_plane a, struct program_plane b)
     return a.shift_x == b.shift_x && a.shift_y == b.shift_y && a.depth == b.depth;
 }
 
-// A pass as a part of one of pixels: none; the table; a sample that stays; a filler.
-enum part { IS_NONE, IS_TABLE, IS_KEPT, IS_FILLED };
+static bool has_stencil(const struct plan_pass *pass)
+{
+    for (int k = 0; k < pass->steps; k++)
+        if (pass->step[k].stencil)
+            return true;
+    return false;
+}
+
+// True if the backend makes all stencils of a pass of pixels, too.
+static bool may_join(const struct plan *plan, const struct plan_pass *pass)
+{
+    for (int k = 0; k < pass->steps; k++)
+        if (pass->step[k].stencil && !(plan->limits.joins && plan->limits.joins(&pass->step[k])))
+            return false;
+    return true;
+}
+
+// A pass as a part of one of pixels: none; the steps; a sample that stays; a filler.
+enum part { IS_NONE, IS_STEPS, IS_KEPT, IS_FILLED };
 
 // The part that a pass is, if it takes component `from` of the input, or a constant, into one place.
-static enum part part_of(const struct format *input, const struct plan_pass *pass, int from)
+static enum part part_of(const struct plan *plan, const struct plan_pass *pass, int from)
 {
+    const struct format *input = &plan->program->input;
     if (pass->mix || pass->full_frame || pass->sources != 1 || pass->targets != 1)
         return IS_NONE;
     if (pass->source[0].place == PLACE_CONSTANT)
@@ -63,13 +83,23 @@ static enum part part_of(const struct format *input, const struct plan_pass *pas
         return IS_NONE;
     if (!pass->steps)
         return component_is_loose(&input->component[from], input->depth) ? IS_NONE : IS_KEPT;
-    return pass->steps == 1 && pass->step[0].table ? IS_TABLE : IS_NONE;
+    return may_join(plan, pass) ? IS_STEPS : IS_NONE;
 }
 
-static bool same_table(const struct plan_step *a, const struct plan_step *b)
+static bool same_step(const struct plan_step *a, const struct plan_step *b)
 {
-    return a->depth_in == b->depth_in && a->depth_out == b->depth_out &&
-           !memcmp(a->table, b->table, sizeof *a->table << a->depth_in);
+    if (a->depth_in != b->depth_in || a->depth_out != b->depth_out || !a->stencil != !b->stencil)
+        return false;
+    return a->stencil ? op_same_stencil(a->stencil, b->stencil)
+                      : !memcmp(a->table, b->table, sizeof *a->table << a->depth_in);
+}
+
+static bool same_steps(const struct plan_pass *a, const struct plan_pass *b)
+{
+    bool same = a->steps == b->steps;
+    for (int k = 0; same && k < a->steps; k++)
+        same = same_step(&a->step[k], &b->step[k]);
+    return same;
 }
 
 static bool same_grids(const struct plan_pass *a, const struct plan_pass *b)
@@ -90,7 +120,7 @@ static struct plan_pass *writer(const struct plan *plan, int n, int c)
     return NULL;
 }
 
-// Passes that are to be one: those of each place of a pixel, of which `lead` has the table.
+// Passes that are to be one: those of each place of a pixel, of which `lead` has the steps.
 struct group {
     struct plan_pass *pass[FORMAT_COMPONENTS], *lead;
     int count;
@@ -101,12 +131,12 @@ struct group {
 static bool add(const struct plan *plan, struct group *group, int k, struct plan_pass *pass,
                 int from)
 {
-    enum part part = pass ? part_of(&plan->program->input, pass, from) : IS_NONE;
+    enum part part = pass ? part_of(plan, pass, from) : IS_NONE;
     if (part == IS_NONE || (k && !same_grids(pass, group->pass[0])))
         return false;
-    if (part == IS_TABLE && group->lead && !same_table(&group->lead->step[0], &pass->step[0]))
+    if (part == IS_STEPS && group->lead && !same_steps(group->lead, pass))
         return false;
-    if (part == IS_TABLE && !group->lead)
+    if (part == IS_STEPS && !group->lead)
         group->lead = pass;
     group->kept |= (unsigned)(part == IS_KEPT) << k;
     group->filled |= (unsigned)(part == IS_FILLED) << k;
@@ -124,8 +154,9 @@ static bool find_group(const struct plan *plan, int p, int n, int q, struct grou
     for (int k = 0; k < group->count; k++)
         if (!add(plan, group, k, writer(plan, n, to[k]), from[k]))
             return false;
-    // Spared samples have to come again every four.
-    return group->lead && (group->count != 3 || !(group->kept | group->filled));
+    // Samples that a table spares have to come again every four.
+    return group->lead &&
+           (group->count != 3 || has_stencil(group->lead) || !(group->kept | group->filled));
 }
 
 static void remove_pass(struct plan *plan, struct plan_pass *pass)

@@ -58,7 +58,7 @@ static void print_components(const struct format *format, int c, bool joined, FI
             fprintf(to, " %s", component_name(format, k));
 }
 
-// The components of pixels that do not go through the table.
+// The components of pixels that do not go through the steps.
 static void print_spared(const struct plan *plan, const struct plan_pass *pass, FILE *to)
 {
     int n = pass->target[0].index / FORMAT_COMPONENTS,

@@ -28,7 +28,8 @@ static void the_default_chain_is_one_pass_of_luma(void **state)
     struct format yuv = format_planar(MODEL_YUV, 8, 1, 1, false, &limited);
     struct program program;
     struct plan *plan;
-    plan_of(CHAIN_DEFAULT, &yuv, (struct plan_limits){16, 40}, &program, &plan);
+    plan_of(CHAIN_DEFAULT, &yuv, (struct plan_limits){.stencils = 16, .radius = 40}, &program,
+            &plan);
     assert_int_equal(plan->passes, 1);
     assert_int_equal(plan->pass[0].steps, 4); // range, gaussian, sobel, threshold
     assert_int_equal(plan->reads, 1);         // luma only
@@ -43,7 +44,8 @@ static void untouched_planes_are_referenced(void **state)
     struct format yuv = format_planar(MODEL_YUV, 8, 1, 1, true, &full);
     struct program program;
     struct plan *plan;
-    plan_of("brightness=3", &yuv, (struct plan_limits){16, 40}, &program, &plan);
+    plan_of("brightness=3", &yuv, (struct plan_limits){.stencils = 16, .radius = 40}, &program,
+            &plan);
     assert_int_equal(plan->picture[0].plane[0].origin, PLANE_COMPUTED);
     for (int p = 1; p < 4; p++) {
         assert_int_equal(plan->picture[0].plane[p].origin, PLANE_REFERENCE);
@@ -60,7 +62,8 @@ static void limits_cut_passes_and_buffers_are_shared(void **state)
     struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
     struct program program;
     struct plan *plan;
-    plan_of("sobel,sobel,sobel,sobel,sobel", &gray, (struct plan_limits){1, 32}, &program, &plan);
+    plan_of("sobel,sobel,sobel,sobel,sobel", &gray,
+            (struct plan_limits){.stencils = 1, .radius = 32}, &program, &plan);
     assert_int_equal(plan->passes, 5);
     assert_int_equal(plan->buffers, 2); // back and forth
     plan_destroy(&plan);
@@ -73,7 +76,8 @@ static void tees_are_written_by_the_pass_that_makes_them_and_read_there(void **s
     struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
     struct program program;
     struct plan *plan;
-    plan_of("sobel,tee=a,tee=b,invert", &gray, (struct plan_limits){16, 40}, &program, &plan);
+    plan_of("sobel,tee=a,tee=b,invert", &gray, (struct plan_limits){.stencils = 16, .radius = 40},
+            &program, &plan);
     assert_int_equal(program_pictures(&program), 3);
     assert_int_equal(plan->passes, 2);
     assert_int_equal(plan->buffers, 0);
@@ -99,7 +103,7 @@ static void planes_go_to_any_number_of_pictures(void **state)
     struct plan *plan;
     bool written[MAX_PICTURES] = {false};
     plan_of("sobel,tee=a,tee=b,tee=c,tee=d,tee=e,tee=f,tee=g,tee=h,tee=i", &gray,
-            (struct plan_limits){16, 40}, &program, &plan);
+            (struct plan_limits){.stencils = 16, .radius = 40}, &program, &plan);
     for (int k = 0; k < plan->passes; k++) {
         assert_int_equal(plan->pass[k].steps, k == 0);
         for (int t = 0; t < plan->pass[k].targets; t++) {
@@ -146,7 +150,9 @@ static void whole_pictures_are_passes_between_plain_samples(void **state)
     for (int c = 0; c < 3; c++)
         program.picture.plane[c] = program.op[program.analysis[c]].result;
     assert_int_equal(program_finish(&program, NULL), STATUS_OK);
-    assert_int_equal(plan_create(&program, (struct plan_limits){16, 40}, &plan), STATUS_OK);
+    assert_int_equal(
+        plan_create(&program, (struct plan_limits){.stencils = 16, .radius = 40}, &plan),
+        STATUS_OK);
     for (int k = 0; k < plan->passes; k++) {
         const struct plan_pass *pass = &plan->pass[k];
         if (!pass->full_frame)
@@ -174,7 +180,7 @@ static void pointwise_runs_fold_into_one_table(void **state)
     struct program program;
     struct plan *plan;
     plan_of("brightness=10,contrast=2,gamma=1.2,threshold=5:200", &gray,
-            (struct plan_limits){1, 32}, &program, &plan);
+            (struct plan_limits){.stencils = 1, .radius = 32}, &program, &plan);
     assert_int_equal(plan->passes, 1);
     assert_int_equal(plan->pass[0].steps, 1);
     assert_int_equal(plan->pass[0].step[0].folded_count, 4);
@@ -188,8 +194,8 @@ static void sources_of_a_mix_go_through_tables(void **state)
     struct format rgb = format_planar(MODEL_RGB, 8, 0, 0, false, &full);
     struct program program;
     struct plan *plan;
-    plan_of("brightness=30,gamma=2,gray=mean,sobel", &rgb, (struct plan_limits){2, 64}, &program,
-            &plan);
+    plan_of("brightness=30,gamma=2,gray=mean,sobel", &rgb,
+            (struct plan_limits){.stencils = 2, .radius = 64}, &program, &plan);
     assert_int_equal(plan->passes, 1);
     for (int s = 0; s < 3; s++) {
         assert_int_equal(plan->pass[0].source[s].place, PLACE_INPUT);
@@ -199,7 +205,8 @@ static void sources_of_a_mix_go_through_tables(void **state)
     plan_destroy(&plan);
     program_free(&program);
     // Planes that somebody else has, too, are made once.
-    plan_of("brightness=30,tee=a,gray=mean", &rgb, (struct plan_limits){2, 64}, &program, &plan);
+    plan_of("brightness=30,tee=a,gray=mean", &rgb,
+            (struct plan_limits){.stencils = 2, .radius = 64}, &program, &plan);
     assert_int_equal(plan->passes, 4);
     assert_null(plan->pass[3].before[0].table);
     plan_destroy(&plan);
@@ -215,7 +222,8 @@ static void chains_that_do_nothing_are_the_identity(void **state)
     for (size_t k = 0; k < sizeof chains / sizeof *chains; k++) {
         struct program program;
         struct plan *plan;
-        plan_of(chains[k], &yuv, (struct plan_limits){16, 40}, &program, &plan);
+        plan_of(chains[k], &yuv, (struct plan_limits){.stencils = 16, .radius = 40}, &program,
+                &plan);
         assert_true(program_is_identity(&program));
         assert_int_equal(plan->passes, 0);
         plan_destroy(&plan);
@@ -239,7 +247,8 @@ static void components_of_one_table_are_one_pass(void **state)
     struct format bgr = packed((const int[]){2, 1, 0}, 3);
     struct program program;
     struct plan *plan;
-    plan_of("invert,brightness=3", &bgr, (struct plan_limits){16, 40}, &program, &plan);
+    plan_of("invert,brightness=3", &bgr, (struct plan_limits){.stencils = 16, .radius = 40},
+            &program, &plan);
     assert_int_equal(plan->passes, 1);
     assert_int_equal(plan->pass[0].together, 3);
     assert_int_equal(plan_pass_columns(&plan->pass[0], 100), 300);
@@ -263,7 +272,7 @@ static void alpha_and_fillers_are_spared(void **state)
     struct plan *plan;
     xbgr.alpha = false;
     xbgr.filler = true;
-    plan_of("invert", &rgba, (struct plan_limits){16, 40}, &program, &plan);
+    plan_of("invert", &rgba, (struct plan_limits){.stencils = 16, .radius = 40}, &program, &plan);
     assert_int_equal(plan->passes, 1);
     assert_int_equal(plan->pass[0].together, 4);
     assert_int_equal(plan->pass[0].kept, 8);
@@ -271,7 +280,7 @@ static void alpha_and_fillers_are_spared(void **state)
     assert_true(plan_is_in_place(plan));
     plan_destroy(&plan);
     program_free(&program);
-    plan_of("invert", &xbgr, (struct plan_limits){16, 40}, &program, &plan);
+    plan_of("invert", &xbgr, (struct plan_limits){.stencils = 16, .radius = 40}, &program, &plan);
     assert_int_equal(plan->passes, 1);
     assert_int_equal(plan->pass[0].together, 4);
     assert_int_equal(plan->pass[0].kept, 0);
@@ -285,13 +294,40 @@ static int single_passes(const char *chain, const struct format *format)
 {
     struct program program;
     struct plan *plan;
-    plan_of(chain, format, (struct plan_limits){16, 40}, &program, &plan);
+    plan_of(chain, format, (struct plan_limits){.stencils = 16, .radius = 40}, &program, &plan);
     int passes = plan->passes;
     for (int k = 0; k < passes; k++)
         assert_int_equal(plan->pass[k].together, 1);
     plan_destroy(&plan);
     program_free(&program);
     return passes;
+}
+
+static bool joins_all(const struct plan_step *stencil)
+{
+    return !stencil->transform;
+}
+
+static void components_of_the_same_stencils_are_one_pass(void **state)
+{
+    (void)state;
+    const struct plan_limits limits = {.stencils = 16, .radius = 40, .joins = joins_all};
+    struct format bgra = packed((const int[]){2, 1, 0, 3}, 4);
+    static const char *const chains[] = {
+        "gaussian=1.4,sobel,threshold=20:240", "box=3", "sharpen", "convolve='1 2 3/4 5 6/7 8 9'",
+        "convolve='1 2 1/2 4 2/1 2 1'",
+    };
+    for (size_t k = 0; k < sizeof chains / sizeof *chains; k++) {
+        struct program program;
+        struct plan *plan;
+        plan_of(chains[k], &bgra, limits, &program, &plan);
+        assert_int_equal(plan->passes, 1);
+        assert_int_equal(plan->pass[0].together, 4);
+        assert_int_equal(plan->pass[0].kept, 8);
+        assert_false(plan_is_in_place(plan));
+        plan_destroy(&plan);
+        program_free(&program);
+    }
 }
 
 static void what_differs_among_components_stays_apart(void **state)
@@ -328,6 +364,7 @@ int main(void)
         cmocka_unit_test(chains_that_do_nothing_are_the_identity),
         cmocka_unit_test(components_of_one_table_are_one_pass),
         cmocka_unit_test(alpha_and_fillers_are_spared),
+        cmocka_unit_test(components_of_the_same_stencils_are_one_pass),
         cmocka_unit_test(what_differs_among_components_stays_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

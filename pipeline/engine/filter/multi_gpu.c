@@ -165,6 +165,7 @@ static struct plan_limits common_limits(struct plan_limits a, struct plan_limits
     return (struct plan_limits){
         .stencils = lesser(a.stencils, b.stencils),
         .radius = lesser(a.radius, b.radius),
+        .joins = a.joins == b.joins ? a.joins : NULL,
         .transform = !both                       ? 0
                      : a.transform > b.transform ? a.transform
                                                  : b.transform,
