@@ -1,7 +1,8 @@
 """What bench.py, bench_gpu.py and tests/peers.py compare sluice with: the same filters in the words of other libraries.
 
 Functions come by what they do, the names of `chains`; a library that has no such filter is left out there. They take
-frames of their own kind and return results of it.
+frames of their own kind, of one, three or four samples a pixel, and return results of it. sluice leaves alpha as it is
+and the others filter it like a colour, so of RGBA results are compared in the colours alone; times are of all samples.
 """
 import collections
 import importlib
@@ -29,29 +30,59 @@ GAUSSIANS = {"gaussian 5x5": (0.8, 2), "gaussian 9x9": (1.4, 4), "gaussian 65x65
 BOXES = {"box 5x5": 5, "box 41x41": 41}
 LAPLACIAN = [[0, 1, 0], [1, -4, 1], [0, 1, 0]]
 LUMA = (0.299, 0.587, 0.114)
+FORMATS = {"gray": 1, "rgb": 3, "rgba": 4}  # samples of a pixel
 MISSING = []
 
 
+class Kind(NamedTuple):
+    """A filter by what it does, a name of `chains`, and the format of its frames."""
+
+    name: str
+    format: str
+
+    def result(self, frame):
+        """The shape of a result, by that of a frame: `gray` leaves one sample of a pixel."""
+        return frame[:-1] if self.name == "gray" else frame
+
+    def compared(self, result, frame):
+        """Samples of a result that are compared, in host memory: of RGBA the colours."""
+        samples = to_numpy(result).reshape(self.result(frame))
+        return samples[..., :3] if self.format == "rgba" else samples
+
+
+def kinds(format):
+    """Filters of frames of that format: of colours one of a sort, which keeps runs short."""
+    both = ("gaussian 5x5", "gaussian 9x9", "sobel", "laplacian above 0", *BOXES, "brightness", "invert")
+    names = {"gray": [name for name in chains("zero") if name != "gray"], "rgb": (*both, "gray"), "rgba": both}
+    return [Kind(name, format) for name in names[format]]
+
+
+def noise(width, height):
+    """A frame of each format."""
+    samples = np.random.default_rng(1).integers(0, 256, (height, width, 4), dtype=np.uint8)
+    return {"gray": np.ascontiguousarray(samples[..., 3]), "rgb": np.ascontiguousarray(samples[..., :3]),
+            "rgba": samples}
+
+
+def apart(some, others):
+    """The largest difference in code values."""
+    return int((np.maximum(some, others) - np.minimum(some, others)).max())
+
+
+def in_words(format):
+    """A format as people write it."""
+    return format if format == "gray" else format.upper()
+
+
 def chains(border):
-    """Chains of sluice by what they do, of frames that takes_rgb() tells."""
+    """Chains of sluice by what they do."""
     return {"edges": f"gray,gaussian=1.4:4:{border},sobel=border={border},threshold=20:240",
             **{name: f"gaussian={sigma}:{radius}:{border}" for name, (sigma, radius) in GAUSSIANS.items()},
             "sobel": f"sobel=border={border}", "sobel l2": f"sobel=l2:border={border}",
             "laplacian": f"laplacian=border={border}",
             "laplacian above 0": f"convolve='0 1 0/1 -4 1/0 1 0':border={border}",
             **{name: f"box={side // 2}:{border}" for name, side in BOXES.items()},
-            "brightness": "brightness=20", "invert": "invert", "gray": "gray",
-            "brightness of RGB": "brightness=20", "invert of RGB": "invert"}
-
-
-def takes_rgb(kind):
-    """Whether frames are RGB, else gray."""
-    return kind == "gray" or makes_rgb(kind)
-
-
-def makes_rgb(kind):
-    """Whether results are RGB, else gray."""
-    return kind.endswith(" of RGB")
+            "brightness": "brightness=20", "invert": "invert", "gray": "gray"}
 
 
 def library(name):
@@ -82,11 +113,11 @@ def to_numpy(result):
 
 
 def opencvs(cv2, shape, border):
-    """Results go where the last ones went, as sluice's do."""
+    """Functions of frames of that shape. Results go where the last ones went, as sluice's do."""
     border = getattr(cv2, border.opencv)
     a, b, c = (np.empty(shape, np.uint8) for _ in range(3))
-    rgb = np.empty((*shape, 3), np.uint8)
     x, y = (np.empty(shape, np.int16) for _ in range(2))
+    gray = np.empty(shape[:2], np.uint8)
 
     def blur(sigma, radius):
         return lambda s: cv2.GaussianBlur(s, (2 * radius + 1,) * 2, sigma, a, borderType=border)
@@ -109,34 +140,43 @@ def opencvs(cv2, shape, border):
             **{name: box(side) for name, side in BOXES.items()},
             "laplacian": lambda s: cv2.convertScaleAbs(cv2.Laplacian(s, cv2.CV_16S, x, borderType=border), a),
             "laplacian above 0": lambda s: cv2.Laplacian(s, cv2.CV_8U, a, borderType=border),
-            "brightness": lambda s: cv2.add(s, 20, a), "invert": lambda s: cv2.bitwise_not(s, a),
-            "gray": lambda s: cv2.cvtColor(s, cv2.COLOR_RGB2GRAY, a),
-            "brightness of RGB": lambda s: cv2.add(s, (20, 20, 20, 0), rgb),
-            "invert of RGB": lambda s: cv2.bitwise_not(s, rgb)}
+            "brightness": lambda s: cv2.add(s, (20, 20, 20, 0), a), "invert": lambda s: cv2.bitwise_not(s, a),
+            "gray": lambda s: cv2.cvtColor(s, cv2.COLOR_RGB2GRAY, gray)}
 
 
 # ---- SciPy, and CuPy's module of the same functions ----
 
 
 def ndimages(nd, xp, border):
+    """Sobel and Laplace are what the modules' own are made of, along the directions of the picture alone."""
     mode, luma = border.scipy, xp.asarray(LUMA, xp.float32)
+    difference, triangle, second = (xp.asarray(weights, xp.float64) for weights in ([-1, 0, 1], [1, 2, 1], [1, -2, 1]))
+
+    def each(source, value, without):
+        """A value for each direction, and what leaves the samples of a pixel apart."""
+        return (value, value) + (without,) * (source.ndim - 2)
 
     def rounded(values):
         return xp.clip(xp.rint(values), 0, 255).astype(xp.uint8)
 
     def blur(sigma, radius):
-        return lambda s: rounded(nd.gaussian_filter(s, sigma, mode=mode, truncate=(radius + 0.5) / sigma,
+        return lambda s: rounded(nd.gaussian_filter(s, each(s, sigma, 0), mode=mode, truncate=(radius + 0.5) / sigma,
                                                     output=xp.float32))
 
     def box(side):
-        return lambda s: rounded(nd.uniform_filter(s, side, mode=mode, output=xp.float32))
+        return lambda s: rounded(nd.uniform_filter(s, each(s, side, 1), mode=mode, output=xp.float32))
+
+    def along(source, weights, axis):
+        return nd.correlate1d(source, weights, axis, mode=mode)
 
     def sobel(source):
         deep = source.astype(xp.int16)
-        return xp.minimum(abs(nd.sobel(deep, 0, mode=mode)) + abs(nd.sobel(deep, 1, mode=mode)), 255).astype(xp.uint8)
+        gx, gy = (along(along(deep, difference, axis), triangle, 1 - axis) for axis in (1, 0))
+        return xp.minimum(abs(gx) + abs(gy), 255).astype(xp.uint8)
 
     def laplacian(source):
-        return nd.laplace(source.astype(xp.int16), mode=mode)
+        deep = source.astype(xp.int16)
+        return along(deep, second, 0) + along(deep, second, 1)
 
     def threshold(source):
         return xp.where(source < 20, 0, xp.where(source > 240, 255, source)).astype(xp.uint8)
@@ -147,28 +187,29 @@ def ndimages(nd, xp, border):
             **{name: box(side) for name, side in BOXES.items()},
             "laplacian": lambda s: xp.minimum(abs(laplacian(s)), 255).astype(xp.uint8),
             "laplacian above 0": lambda s: xp.clip(laplacian(s), 0, 255).astype(xp.uint8),
-            **{name: lambda s: xp.minimum(s.astype(xp.uint16) + 20, 255).astype(xp.uint8)
-               for name in ("brightness", "brightness of RGB")},
-            **{name: lambda s: 255 - s for name in ("invert", "invert of RGB")},
-            "gray": lambda s: rounded(s.astype(xp.float32) @ luma)}
+            "brightness": lambda s: xp.minimum(s.astype(xp.uint16) + 20, 255).astype(xp.uint8),
+            "invert": lambda s: 255 - s, "gray": lambda s: rounded(s.astype(xp.float32) @ luma)}
 
 
 # ---- torch ----
 
 
-def torches(torch, device, border):
-    """Frames are tensors of height x width, or of several frames in front."""
+def torches(torch, device, border, samples):
+    """Frames are tensors of height x width, and samples where a pixel has more than one, or of several frames in
+    front. Each sample of pixels is filtered as a picture of its own."""
     pad, conv = torch.nn.functional.pad, torch.nn.functional.conv2d
 
     def weights(values, *shape):
         return torch.tensor(np.asarray(values, np.float32), device=device).reshape(1, 1, *shape)
 
     def deep(source, radius):
-        frames = source.to(torch.float32).reshape(-1, 1, *source.shape[-2:])
-        return pad(frames, (radius,) * 4, mode=border.torch)
+        height, width = source.shape[-2:] if samples == 1 else source.shape[-3:-1]
+        planes = source.reshape(-1, height, width, samples).movedim(3, 1).reshape(-1, 1, height, width)
+        return pad(planes.to(torch.float32), (radius,) * 4, mode=border.torch)
 
     def rounded(values, source):
-        return values.round().clamp(0, 255).to(torch.uint8).reshape(source.shape)
+        planes = values.round().clamp(0, 255).to(torch.uint8)
+        return planes.reshape(-1, samples, *planes.shape[2:]).movedim(1, 3).reshape(source.shape)
 
     def separable(row, column):
         row, column = weights(row, 1, -1), weights(column, -1, 1)
@@ -193,17 +234,15 @@ def torches(torch, device, border):
             **{name: smooth([1 / side] * side) for name, side in BOXES.items()},
             "laplacian": lambda s: rounded(conv(deep(s, 1), second).abs(), s),
             "laplacian above 0": lambda s: rounded(conv(deep(s, 1), second), s),
-            **{name: lambda s: (s.to(torch.int16) + 20).clamp(max=255).to(torch.uint8)
-               for name in ("brightness", "brightness of RGB")},
-            **{name: lambda s: 255 - s for name in ("invert", "invert of RGB")},
-            "gray": lambda s: (s.to(torch.float32) @ luma).round().to(torch.uint8)}
+            "brightness": lambda s: (s.to(torch.int16) + 20).clamp(max=255).to(torch.uint8),
+            "invert": lambda s: 255 - s, "gray": lambda s: (s.to(torch.float32) @ luma).round().to(torch.uint8)}
 
 
 # ---- CV-CUDA ----
 
 
 def cvcudas(cvcuda, border):
-    """Functions of a target, a source and a stream: tensors of NHWC."""
+    """Functions of a target, a source and a stream: tensors of NHWC, of 1, 3 or 4 samples."""
     border, to_gray = getattr(cvcuda.Border, border.cvcuda), cvcuda.ColorConversion.RGB2GRAY
 
     def blur(sigma, radius):
@@ -216,9 +255,12 @@ def cvcudas(cvcuda, border):
     def laplacian(target, source, stream=None):
         return cvcuda.laplacian_into(target, source, 1, 1.0, border, stream=stream)
 
+    def times_and_plus(factor, summand):
+        return lambda t, s, stream=None: cvcuda.convertto_into(t, s, factor, summand, stream=stream)
+
     return {**{name: blur(*GAUSSIANS[name]) for name in ("gaussian 5x5", "gaussian 9x9")}, "box 5x5": box(5),
-            "laplacian above 0": laplacian,
-            "brightness": lambda t, s, stream=None: cvcuda.convertto_into(t, s, 1.0, 20.0, stream=stream),
+            "laplacian above 0": laplacian, "brightness": times_and_plus(1.0, 20.0),
+            "invert": times_and_plus(-1.0, 255.0),
             "gray": lambda t, s, stream=None: cvcuda.cvtcolor_into(t, s, to_gray, stream=stream)}
 
 
@@ -235,9 +277,7 @@ def kornias(kornia):
 
     return {**{name: blur(*values) for name, values in GAUSSIANS.items()},
             **{name: box(side) for name, side in BOXES.items()},
-            **{name: lambda s: kornia.imgproc.adjust_brightness(s, 20 / 255)
-               for name in ("brightness", "brightness of RGB")},
-            "gray": kornia.imgproc.gray_from_rgb}
+            "brightness": lambda s: kornia.imgproc.adjust_brightness(s, 20 / 255), "gray": kornia.imgproc.gray_from_rgb}
 
 
 def kornias_with_zeros(kornia):
@@ -256,11 +296,12 @@ def torch_kornias(torch, kornia, border):
     filters, enhance = kornia.filters, kornia.enhance
 
     def deep(source):
-        frames = source if source.dim() == 2 else source.permute(2, 0, 1)
-        return frames.to(torch.float32).reshape(1, -1, *frames.shape[-2:])
+        planes = source[..., None] if source.dim() == 2 else source
+        return planes.permute(2, 0, 1)[None].to(torch.float32).contiguous()
 
     def rounded(values):
-        return values.round().clamp(0, 255).to(torch.uint8).reshape(values.shape[-2:])
+        planes = values.round().clamp(0, 255).to(torch.uint8)[0]
+        return planes[0] if len(planes) == 1 else planes.permute(1, 2, 0).contiguous()
 
     def blur(sigma, radius):
         sides = (2 * radius + 1,) * 2
@@ -308,8 +349,8 @@ class Clip:
 
 
 def vapoursynths(vapoursynth, frame, border):
-    """Chains of one frame that is repeated. Beyond the edges the box repeats the last sample, and the others reflect,
-    which over 3x3 is the same."""
+    """Chains of one gray frame that is repeated: its formats of colours are planes. Beyond the edges the box repeats
+    the last sample, and the others reflect, which over 3x3 is the same."""
     core = vapoursynth.core
     blank = core.std.BlankClip(width=frame.shape[1], height=frame.shape[0], format=vapoursynth.GRAY8, length=1)
 

@@ -1,20 +1,27 @@
 """sluice beside other libraries that filter frames in memory, in one run: the table of docs/comparison.md.
 
-    python3 tests/peers.py [--rounds 7] [--threads 1 0] [--size 1920x1080] [--only OpenCV torch] [--json FILE]
+    python3 tests/peers.py [--rounds 7] [--threads 1 0] [--sizes 1920x1080 1366x768] [--formats gray rgb rgba]
+                           [--only OpenCV torch] [--json FILE]
     python3 tests/peers.py --table tests/reference/peers-cpu.json [FILE...] docs/comparison.md
 
+Rows are of gray frames, of RGB and of RGBA, in each of the sizes: a width that 16 does not divide, as 1366 and 854, has
+rests of vectors. Of RGBA sluice leaves alpha as it is and the others filter it, so colours alone are compared.
+
 Whoever can be imported takes part; of the others a line says what to install. In every round each is timed once, one
-after the other, so that what else the machine does meets all of them; times are medians, and a ratio is the median of
-the rounds' own. One thread's time is the processor's, which others on the machine change least. A ratio below 1 is a
-row that the peer wins: it is named behind the row, and the last line counts them. Each number of threads has a process
-of its own, as some libraries take theirs when they begin. Results are compared with sluice's, of the same border,
-before anything is timed. The filters are those of python/bench_peers.py, and where there is a GPU those of
-python/bench_gpu.py follow, in its memory. `--table` writes the tables of runs into a document: of more than one, where
-no interpreter can import all.
+after the other, so that what else the machine does meets all of them, but whoever takes more than a twentieth of a
+second in the first three alone; times are medians, and a ratio is the median of the rounds' own. One thread's time is
+the processor's, which others on the machine change least. A ratio below 1 is a row that the peer wins: it is named
+behind the row, and the last line counts them. Each number of threads has a process of its own, as some libraries take
+theirs when they begin. Results are compared with sluice's, of the same border, before anything is timed. The filters
+are those of python/bench_peers.py, and where there is a GPU those of python/bench_gpu.py follow, in its memory, of the
+formats and in sizes of its own. `--table` writes the tables of runs into a document: of more than one, where no
+interpreter can import all.
 """
 import argparse
 import collections
+import itertools
 import json
+import math
 import os
 import pathlib
 import platform
@@ -30,6 +37,7 @@ from typing import NamedTuple
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- peers: made by tests/peers.py --table -->", "<!-- end of peers -->"
 GPU = -1  # in place of a number of threads
+FORMATS = {"gray": "gray", "rgb": "RGB", "rgba": "RGBA"}  # python/bench_peers.py's, as people write them
 
 
 class Peer(NamedTuple):
@@ -68,14 +76,14 @@ class Contestant(NamedTuple):
     own: object
 
     def border_of(self, kind):
-        return next((border for border, some in self.functions.items() if kind in some), None)
+        return next((border for border, some in self.functions.items() if kind.name in some), None)
 
 
-def contestants(bench, peers, frame, threads):
+def contestants(bench, peers, frame, format, threads):
     """Those that can be had here, sluice first."""
     border, reflect = peers.BORDERS["replicate"], peers.BORDERS["reflect"]
-    targets = {rgb: bench.np.empty(frame.shape + rgb * (3,), bench.np.uint8) for rgb in (False, True)}
-    yield Contestant("sluice", {name: sluices(bench, peers, name, threads, targets)
+    yield Contestant("sluice", {name: bench.sluices(format, frame.shape, name, bench.empty_array, backend="cpu",
+                                                    threads=threads)
                                 for name in ("replicate", "reflect", "zero")}, bench.as_it_is)
     if bench.cv2:
         bench.cv2.setNumThreads(threads or -1)
@@ -85,21 +93,17 @@ def contestants(bench, peers, frame, threads):
     if bench.kornia:
         yield Contestant("kornia-rs", {"replicate": peers.kornias(bench.kornia),
                                        "zero": peers.kornias_with_zeros(bench.kornia)}, bench.np.atleast_3d)
-    if bench.vapoursynth:
+    if bench.vapoursynth and format == "gray":
         bench.vapoursynth.core.num_threads = threads or len(os.sched_getaffinity(0))
         yield Contestant("VapourSynth", {one.name: peers.vapoursynths(bench.vapoursynth, frame, one)
                                          for one in (border, reflect)}, bench.as_it_is)
     if bench.torch:
         bench.torch.set_num_threads(threads or len(os.sched_getaffinity(0)))
-        yield Contestant("torch", {"replicate": peers.torches(bench.torch, "cpu", border)}, bench.torch.from_numpy)
+        yield Contestant("torch", {"replicate": peers.torches(bench.torch, "cpu", border, peers.FORMATS[format])},
+                         bench.torch.from_numpy)
     if bench.torch_kornia:
         yield Contestant("kornia", {"replicate": peers.torch_kornias(bench.torch, bench.torch_kornia, border)},
                          bench.torch.from_numpy)
-
-
-def sluices(bench, peers, border, threads, targets):
-    return {kind: bench.into(bench.sluice.Filter(chain, backend="cpu", threads=threads),
-                             targets[peers.makes_rgb(kind)]) for kind, chain in peers.chains(border).items()}
 
 
 # ---- a row ----
@@ -110,9 +114,9 @@ def calls_of(bench, everyone, kind, frame):
     ours, others = everyone[0], [one for one in everyone[1:] if one.border_of(kind)]
     reference = {one.name: one.border_of(kind) for one in others}
     borders = sorted(set(reference.values()), key=["replicate", "reflect", "zero"].index)
-    calls = {sluice_at(border, borders): bench.given(ours.functions[border][kind], frame) for border in borders}
+    calls = {sluice_at(border, borders): bench.given(ours.functions[border][kind.name], frame) for border in borders}
     for one in others:
-        calls[one.name] = bench.given(one.functions[reference[one.name]][kind], one.own(frame))
+        calls[one.name] = bench.given(one.functions[reference[one.name]][kind.name], one.own(frame))
     return calls, {name: sluice_at(border, borders) for name, border in reference.items()}
 
 
@@ -126,28 +130,27 @@ def spread(times, ours):
             "low": round(ratios[0], 3), "high": round(ratios[-1], 3)}
 
 
-def measure(bench, peers, calls, held, shape, rounds, now):
+def measure(bench, peers, kind, calls, held, shape, rounds, now):
     """What a row has of each: microseconds, times as long as sluice of its border, the largest difference."""
     def clock(call, times):
         return bench.clock(call, times, bench.nothing, now)[0]
 
-    results = {name: peers.to_numpy(call()).reshape(shape).astype(int) for name, call in calls.items()}
+    results = {name: bench.np.array(kind.compared(call(), shape)) for name, call in calls.items()}
     counts = {name: bench.calls_of(lambda count: clock(call, count), 200) for name, call in calls.items()}
     times = collections.defaultdict(list)
-    for _ in range(rounds):
-        for name, call in calls.items():
-            times[name].append(1e6 * clock(call, counts[name]))
+    for name in bench.turns(counts, rounds):
+        times[name].append(1e6 * clock(calls[name], counts[name]))
     row = {}
     for name, some in times.items():
         reference = held.get(name, name)
-        row[name] = {**spread(some, times[reference]), "difference": int(abs(results[name] - results[reference]).max())}
+        row[name] = {**spread(some, times[reference]), "difference": peers.apart(results[name], results[reference])}
         if reference.startswith("sluice, ") and name != reference:
             row[name]["border"] = reference.removeprefix("sluice, ")
     return row
 
 
 def chain_without_border(peers, kind):
-    return peers.chains("replicate")[kind].replace(":replicate", "").replace("=border=replicate", "").replace(
+    return peers.chains("replicate")[kind.name].replace(":replicate", "").replace("=border=replicate", "").replace(
         ":border=replicate", "")
 
 
@@ -156,41 +159,47 @@ def rows_of(threads, options):
     import bench
     import bench_peers as peers
     bench.torch_kornia = peers.library("kornia") if bench.torch else None
-    width, height = map(int, options.size.split("x"))
-    noise = bench.np.random.default_rng(1).integers(0, 256, (height, width, 4), dtype=bench.np.uint8)
-    gray, rgb = (bench.np.ascontiguousarray(some) for some in (noise[..., 3], noise[..., :3]))
-    everyone = [one for one in contestants(bench, peers, gray, threads)
-                if one.name == "sluice" or not options.only or one.name in options.only]
     now = time.process_time if threads == 1 else time.perf_counter
-    for kind in peers.chains("replicate"):
-        calls, held = calls_of(bench, everyone, kind, rgb if peers.takes_rgb(kind) else gray)
-        if held:
-            shape = gray.shape + peers.makes_rgb(kind) * (3,)
-            yield {"threads": threads, "chain": chain_without_border(peers, kind), "rgb": peers.makes_rgb(kind),
-                   "of": measure(bench, peers, calls, held, shape, options.rounds, now)}
+    for size, format in itertools.product(options.sizes, options.formats):
+        frame = peers.noise(*sides(size))[format]
+        everyone = [one for one in contestants(bench, peers, frame, format, threads)
+                    if one.name == "sluice" or not options.only or one.name in options.only]
+        for kind in peers.kinds(format):
+            calls, held = calls_of(bench, everyone, kind, frame)
+            if held:
+                yield {"threads": threads, "size": size, "format": format, "chain": chain_without_border(peers, kind),
+                       "of": measure(bench, peers, kind, calls, held, frame.shape, options.rounds, now)}
 
 
 def rows_on_gpu(options):
     """The same of frames that stay in the GPU's memory, as python/bench_gpu.py measures them."""
     import bench_gpu
-    for size in ("1920x1080x1", "1920x1080x8", "7680x4320x1"):
-        for row in bench_gpu.compare(size, bench_gpu.peers.BORDERS["replicate"], options.rounds):
-            pixels = 1e-3 * row["frames"] * width_times_height(row["size"])
+    for size, format in itertools.product(bench_gpu.SIZES, options.formats):
+        for row in bench_gpu.compare(size, format, bench_gpu.peers.BORDERS["replicate"], options.rounds):
+            pixels = 1e-3 * row["frames"] * math.prod(sides(row["size"]))
             of = {name: {"us": round(pixels / row["gpx"][name], 2), "ratio": row["ratio"][name],
                          "difference": row["difference"][name]} for name in row["gpx"]}
-            yield {"threads": GPU, "size": row["size"], "frames": row["frames"], "chain": row["chain"], "of": of}
+            yield {"threads": GPU, **{key: row[key] for key in ("size", "frames", "format", "chain")}, "of": of}
 
 
-def width_times_height(size):
+def sides(size):
     width, height = map(int, size.split("x"))
-    return width * height
+    return width, height
+
+
+def frames_of(row):
+    """Size and format, and on a GPU how many are given together."""
+    together = f", {row['frames']} a call" if row["threads"] == GPU else ""
+    return f"{row['size']} {FORMATS[row['format']]}{together}"
 
 
 def where(row):
     """Of a row, in short."""
-    if row["threads"] == GPU:
-        return f"GPU, {row['size']}, {row['frames']} a call"
-    return {1: "1 thread", 0: "all threads"}.get(row["threads"], f"{row['threads']} threads")
+    return f"{frames_of(row)}, {who(row['threads'])}"
+
+
+def who(threads):
+    return {1: "1 thread", 0: "all threads", GPU: "GPU"}.get(threads, f"{threads} threads")
 
 
 # ---- who wins ----
@@ -223,16 +232,11 @@ def count(rows):
 # ---- for people ----
 
 
-def title(threads, size):
+def title(threads):
     if threads == GPU:
         return "in the GPU's memory; microseconds a call, and how many times as long others take"
-    who = "1 thread, processor time" if threads == 1 else f"{threads} threads" if threads else "all threads"
-    return f"{size} gray (`gray`: from RGB), {who}; microseconds, and how many times as long others take"
-
-
-def pixels(row):
-    """Behind the chain."""
-    return " of RGB" if row.get("rgb") else ""
+    return (f"{who(threads)}{', processor time' if threads == 1 else ''}; microseconds, and how many times as long "
+            "others take")
 
 
 def names_in(rows):
@@ -246,7 +250,7 @@ def print_row(row):
     others = ", ".join(f"{name} {times(told['ratio'])}x [{told['difference']}]" for name, told in row["of"].items()
                        if not is_ours(name))
     won = verdict(row)
-    print(f"{ours['us']:9.0f}  {row['chain']}{pixels(row)}: {others}{'   <-- ' + won if won else ''}", flush=True)
+    print(f"{ours['us']:9.0f}  {row['chain']}, {frames_of(row)}: {others}{'   <-- ' + won if won else ''}", flush=True)
 
 
 def print_absent(found):
@@ -283,15 +287,15 @@ def cell(row, name):
     return times(told["ratio"]) if told else "-"
 
 
-def table_of(rows, threads, size):
+def table_of(rows, threads):
     some = [row for row in rows if row["threads"] == threads]
     if not some:
         return []
     names = names_in(some)
-    lines = [f"| {'1 thread' if threads == 1 else 'all threads'} | sluice | "
-             f"{' | '.join(f'{name} takes' for name in names)} | who wins |", "|---" * (len(names) + 3) + "|"]
+    lines = [f"| {who(threads)} | frames | sluice | {' | '.join(f'{name} takes' for name in names)} | who wins |",
+             "|---" * (len(names) + 4) + "|"]
     for row in some:
-        lines.append(f"| `{row['chain']}`{pixels(row)} | {row['of']['sluice']['us']:.0f} | "
+        lines.append(f"| `{row['chain']}` | {frames_of(row)} | {row['of']['sluice']['us']:.0f} | "
                      f"{' | '.join(cell(row, name) for name in names)} | {', '.join(winners(row)) or 'sluice'} |")
     return [*lines, ""]
 
@@ -313,16 +317,25 @@ def abouts_of(found, rows):
     return lines
 
 
+def read_run(file):
+    """A run's JSON as it is written now: earlier ones have one size, and no formats but what `rgb` tells of results."""
+    found = json.loads(pathlib.Path(file).read_text())
+    if "size" in found:
+        found["sizes"] = [found.pop("size")]
+        found["rows"] = [{"size": found["sizes"][0], "format": "rgb" if row["chain"] == "gray" or row.get("rgb") else
+                          "gray", **row} for row in found["rows"]]
+    return found
+
+
 def run_table(found):
-    """What a document says of a run's JSON."""
+    """What a document says of a run."""
     rows = found["rows"]
     about = ", ".join([f"`{found['command']}`", found["date"], found["version"], f"commit {found['commit']}",
-                       f"Python {found['python']}", found["machine"], f"{found['size']} gray (`gray`: from RGB)",
-                       found["note"]])
+                       f"Python {found['python']}", found["machine"], found["note"]])
     lines = [*wrapped(f"{about}: microseconds a frame, medians of {found['rounds']} rounds by turns, and how many "
                           "times as long others take; below 1 the peer wins, and is named."), ""]
     for threads in dict.fromkeys(row["threads"] for row in rows if row["threads"] != GPU):
-        lines += table_of(rows, threads, found["size"])
+        lines += table_of(rows, threads)
     return [*lines, *wrapped(count(rows) + "."), "", *abouts_of(found, rows), ""]
 
 
@@ -330,7 +343,8 @@ def table(runs):
     """The text between the markers."""
     return "\n".join([BEGIN, "", *sum((run_table(found) for found in runs), []),
                       *wrapped("One thread's microseconds are processor time. Behind a blur Sobel and a threshold make "
-                               "up to 30 code values of one. VapourSynth's blurs are held against sluice's with "
+                               "up to 30 code values of one. sluice leaves alpha of RGBA as it is, others filter it: "
+                               "results are compared without it. VapourSynth's blurs are held against sluice's with "
                                "`border=reflect`, kornia-rs' Sobel against `border=zero`, all else against "
                                "`border=replicate`."), END])
 
@@ -340,7 +354,7 @@ def write_table(sources, document):
     text = pathlib.Path(document).read_text()
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    made = before + table([json.loads(pathlib.Path(source).read_text()) for source in sources]) + after
+    made = before + table([read_run(source) for source in sources]) + after
     if made != text:
         pathlib.Path(document).write_text(made)
 
@@ -361,7 +375,7 @@ def child(options):
     found = {"version": bench.sluice.version(), "commit": bench.commit(), "machine": bench.machine(),
              "python": platform.python_version(), "libraries": libraries, "gpu": gpu, "rows": []}
     if options.child != GPU or gpu:
-        print(f"\n{title(options.child, options.size)}\n       us", flush=True)
+        print(f"\n{title(options.child)}\n       us", flush=True)
         for row in rows_on_gpu(options) if options.child == GPU else rows_of(options.child, options):
             found["rows"].append(row)
             print_row(row)
@@ -374,9 +388,9 @@ def run_child(threads, options, folder):
     env = {**os.environ, "SLUICE_LIBRARY": str(pathlib.Path(library).resolve())}
     if threads > 0:
         env.update(RAYON_NUM_THREADS=str(threads), OMP_NUM_THREADS=str(threads))
-    subprocess.run([sys.executable, __file__, "--child", str(threads), "--rounds", str(options.rounds), "--size",
-                    options.size, "--json", file, *(["--only", *options.only] if options.only else [])],
-                   env=env, check=True)
+    subprocess.run([sys.executable, __file__, "--child", str(threads), "--rounds", str(options.rounds), "--json", file,
+                    "--sizes", *options.sizes, "--formats", *options.formats,
+                    *(["--only", *options.only] if options.only else [])], env=env, check=True)
     return json.loads(file.read_text())
 
 
@@ -392,8 +406,8 @@ def compare(options):
     with tempfile.TemporaryDirectory() as folder:
         runs = [run_child(threads, options, folder) for threads in (*options.threads, GPU)]
     found = {"command": shlex.join(["python3", "tests/peers.py", *options.words]),
-             "date": time.strftime("%Y-%m-%d", time.gmtime()), "size": options.size, "rounds": options.rounds,
-             "note": options.note, **runs[0], "rows": sum((run["rows"] for run in runs), [])}
+             "date": time.strftime("%Y-%m-%d", time.gmtime()), "sizes": options.sizes, "formats": options.formats,
+             "rounds": options.rounds, "note": options.note, **runs[0], "rows": sum((run["rows"] for run in runs), [])}
     if options.commit:
         found["commit"] = options.commit
     print_abouts(found, found["rows"])
@@ -405,7 +419,8 @@ def parse(words):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 0], help="0: all of the machine's")
-    parser.add_argument("--size", default="1920x1080")
+    parser.add_argument("--sizes", nargs="+", default=["1920x1080"], help="width x height; a GPU has its own")
+    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=[*FORMATS], help="of frames")
     parser.add_argument("--library", help="sluice's; else $SLUICE_LIBRARY, or the one of the build")
     parser.add_argument("--json", help="a file for the rows")
     parser.add_argument("--commit", help="of the sources, where git cannot tell it")
