@@ -308,7 +308,7 @@ def torch_kornias(torch, kornia, border):
         return lambda s: rounded(filters.gaussian_blur2d(deep(s), sides, (sigma, sigma), border.torch))
 
     def box(side):
-        return lambda s: rounded(filters.box_blur(deep(s), (side, side), border.torch))
+        return lambda s: rounded(filters.box_blur(deep(s), (side, side), border.torch, separable=True))
 
     second = torch.tensor([LAPLACIAN], dtype=torch.float32)
 
