@@ -1,6 +1,7 @@
 // Arguments of the kernel families' launchers: where samples lie, what is looked up, how big it is.
 //
 //   pointwise   one sample from one place: gathers, tables, mixes, constants
+//   pixels      pixels into planes of their components, and back
 //   fused       OP_SEPARABLE, OP_CONVOLVE and OP_GRADIENT on tensor cores or in packed halves
 //   separable   OP_SEPARABLE: tiles for a small radius, else the forms of stencil/separable.h
 //   gradient    OP_GRADIENT: on tensor cores, or tiles
@@ -43,6 +44,8 @@ struct view {
     bool swapped;  // the unit is big-endian
     bool adjacent; // units lie side by side, and each fourth one at a multiple of four units
     bool plain;    // adjacent, and a unit is the sample itself
+    bool padded;   // rows begin at multiples of sixteen bytes, and may be read and written up to the
+                   // next one behind their end
 };
 
 // A pointwise step on the way into or out of an operation: its table, and the same by arithmetic,
@@ -147,8 +150,8 @@ static inline bool view_is_adjacent(const struct view *view)
     return view->step == view->bytes && view_is_aligned(view, 4 * view->bytes);
 }
 
-// Planes of ours, `frame_step` bytes apart, row by row at multiples of `stride` bytes; units of
-// `bytes`.
+// Planes of ours, `frame_step` bytes apart, row by row at multiples of `stride` bytes, which is one of
+// sixteen with room for all of a row's last sixteen; units of `bytes`.
 static inline struct view view_plain(void *data, ptrdiff_t frame_step, int stride, int bytes)
 {
     struct view view = {
@@ -156,6 +159,7 @@ static inline struct view view_plain(void *data, ptrdiff_t frame_step, int strid
     for (int k = 0; k < FRAMES; k++)
         view.data[k] = (uint8_t *)data + k * frame_step;
     view.plain = view.adjacent = view_is_adjacent(&view);
+    view.padded = view.plain && view_is_aligned(&view, 16);
     return view;
 }
 
@@ -171,6 +175,24 @@ static inline size_t scratch_bytes(int width, int height, int bytes)
 }
 
 extern "C" {
+
+// ---- pixels ----
+
+// Pictures of pixels, of some samples side by side each, and planes of these samples.
+struct pixels {
+    struct view row; // the samples of all of a row's pixels as one component: `step` is `bytes`
+    // By a sample's place in its pixel: plain samples of as many bytes, rows at multiples of sixteen bytes,
+    // which have room up to the next one.
+    struct view plane[FORMAT_COMPONENTS];
+    int samples;               // of a pixel
+    unsigned filled;           // bit k: samples of place k have no plane: they have all bits
+    int width, height, frames; // `width` in pixels
+};
+
+// Pixels to planes, samples above their depth as the largest; and planes, whose samples are not, to
+// pixels, of which nothing else is written.
+cudaError_t pixels_split_async(const struct pixels *pixels, cudaStream_t stream);
+cudaError_t pixels_merge_async(const struct pixels *pixels, cudaStream_t stream);
 
 // ---- pointwise ----
 

@@ -240,6 +240,13 @@ static void explain_failure(cudaError_t error, const struct cudaDeviceProp *prop
                  cudaGetErrorString(error));
 }
 
+// Stencils of all components of a pixel at once: of planes that these are taken apart into. Transforms
+// work on one plane.
+static bool joins(const struct plan_step *stencil)
+{
+    return !stencil->transform;
+}
+
 static enum status create(int device, const struct log *log, struct backend **backend, char *reason,
                           size_t size)
 {
@@ -279,6 +286,7 @@ static enum status create(int device, const struct log *log, struct backend **ba
         .name = "cuda",
         .limits = {.stencils = 2,
                    .radius = 32,
+                   .joins = joins,
                    .transform = transform_products(device),
                    .transform_size = transform_size,
                    .transform_library = &transform_library},

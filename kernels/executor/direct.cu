@@ -2,8 +2,8 @@
 
 #include <assert.h>
 
-#include "kernels/executor/dispatch.h"
 #include "kernels/executor/transfer.h"
+#include "kernels/executor/views.h"
 
 // ---- where planes lie ----
 
@@ -204,8 +204,8 @@ static cudaError_t fill_plane_async(const struct cuda_executor *self,
             wanted[count++] = *work_target(&frames->work[k], n);
     cudaError_t error = cudaSuccess;
     for (int c = 0; c < FORMAT_COMPONENTS && count && !error; c++) {
-        bool has = format_has(format, c), stored = has || (c == COMPONENT_ALPHA && format->filler);
-        if (stored && format->component[c].plane == p)
+        bool has = format_has(format, c);
+        if (format_stores(format, c) && format->component[c].plane == p)
             error = fill_async(wanted, count, c, has ? program_out(program, n)[c].value : filler,
                                stream);
     }

@@ -3,10 +3,6 @@
 
 #include "kernels/executor/executor.h"
 
-// View a component, `at`, of pictures that lie alike.
-void component_view(const struct image *images, int count, const struct component *at,
-                    struct view *view);
-
 // Enqueue all passes of the frames, or of both their fields, on the lead's stream, and what direct.h
 // has to do before and behind them: one launch a pass for all frames where they lie in memory alike.
 // All launches are made as one, by the lead's graph, if there is a recording. `dependent`: a single

@@ -10,6 +10,8 @@
 //   pass_constants  tables, taps and transforms on the device
 //   transfer        frames between host and device, and the order between streams
 //   dispatch        which kernel makes what a pass holds
+//   stencils        passes with stencils, whose samples lie as these want them
+//   views           operands of a pass as kernels see them
 //   graph           the launches of a submission as one
 //   direct          frames in the caller's device memory
 //   clock           when events of the GPU happened, by the host's clock

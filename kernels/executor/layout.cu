@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/executor/pass.h"
+#include "kernels/executor/stencils.h"
 
 static size_t aligned(size_t bytes)
 {
@@ -74,14 +75,49 @@ static void enlarge(size_t *max, size_t wanted)
     *max = wanted > *max ? wanted : *max;
 }
 
+// The bytes of planes of what a pass with stencils has to take apart wherever it lies; 0: nothing.
+static size_t planes_bytes(const struct plan *plan, struct operand operand, int planes, int width,
+                           int height, int depth)
+{
+    bool alike = operand.place != PLACE_INPUT && operand.place != PLACE_OUTPUT;
+    if (alike || (!operand.joined && plan_is_plain(plan, operand, depth)))
+        return 0;
+    return (size_t)planes * scratch_bytes(width, height, sample_bytes(depth));
+}
+
+static void lay_out_planes_apart(struct slot_layout *layout, const struct plan *plan, int width,
+                                 int height)
+{
+    size_t apart = 0, results = 0;
+    for (int k = 0; k < plan->passes; k++) {
+        const struct plan_pass *pass = &plan->pass[k];
+        const struct pass_parts parts = pass_parts(pass);
+        int columns = subsampled(width, pass->grid.shift_x);
+        int rows = subsampled(height, pass->grid.shift_y);
+        if (!pass_stencils(pass) || pass_is_near(pass))
+            continue;
+        if (!pass->mix)
+            enlarge(&apart, planes_bytes(plan, pass->source[0], parts.planes, columns, rows,
+                                         pass->load_depth));
+        if (pass->targets == 1)
+            enlarge(&results, planes_bytes(plan, pass->target[0], parts.filtered, columns, rows,
+                                           pass->grid.depth));
+    }
+    layout->apart = reserve(&layout->bytes, apart);
+    layout->results = reserve(&layout->bytes, results);
+}
+
 // Passes take turns at the scratch memory: it is as large as the most that one of them wants.
 static void lay_out_scratch(struct slot_layout *layout, const struct plan *plan,
                             const struct pass_constants *constants, int width, int height)
 {
     size_t mixed = 0, between = 0, scratch = 0;
+    int parts = 1;
     for (int k = 0; k < plan->passes; k++) {
         const struct plan_pass *pass = &plan->pass[k];
         int stencils = pass_stencils(pass);
+        if (stencils && !pass_is_near(pass) && pass_parts(pass).filtered > parts)
+            parts = pass_parts(pass).filtered;
         for (int n = 0; n < pass_operations(pass); n++) {
             struct op_use use = pass_use(pass, &constants[k], n, width, height);
             const struct op_kernels *row = op_kernels(use.op);
@@ -94,8 +130,10 @@ static void lay_out_scratch(struct slot_layout *layout, const struct plan *plan,
         }
     }
     layout->mixed = reserve(&layout->bytes, mixed);
-    layout->between = reserve(&layout->bytes, between);
-    layout->scratch = reserve(&layout->bytes, scratch);
+    layout->between_step = aligned(between);
+    layout->scratch_step = aligned(scratch);
+    layout->between = reserve(&layout->bytes, (size_t)parts * layout->between_step);
+    layout->scratch = reserve(&layout->bytes, (size_t)parts * layout->scratch_step);
 }
 
 enum status layout_init(struct slot_layout *layout, const struct plan *plan,
@@ -111,6 +149,7 @@ enum status layout_init(struct slot_layout *layout, const struct plan *plan,
     const size_t planes = layout->bytes;
     lay_out_buffers(layout, plan, width, height);
     lay_out_analyses(layout, plan->program, width, height);
+    lay_out_planes_apart(layout, plan, width, height);
     lay_out_scratch(layout, plan, constants, width, height);
     layout->works = layout->bytes > planes;
     assert(layout->bytes % 256 == 0);

@@ -147,8 +147,8 @@ static __device__ inline void sums_subtract(uint32_t sum[VEC4], uint32_t row)
 //
 // any_columns    of any samples: those that lie side by side at once, others by columns_take(), one by
 //                one
-// word_columns   of plain bytes in rows of whole words: four columns, mirrored or not, lie in two words
-//                at most
+// word_columns   of plain bytes in rows of whole words, or with room for such: four columns, mirrored or
+//                not, lie in two words at most
 struct any_columns {
     enum { step = 2, blocks = 3 }; // rows of a run, blocks on a multiprocessor
     typedef struct four_samples samples;
@@ -574,7 +574,7 @@ static __device__ inline void strip_along(const struct box *b, struct strip_rang
 // more before the block's results: sums begin empty there, and those of results are whole. They may
 // wrap on the way. G. E. Blelloch, "Prefix sums and their applications", CMU-CS-90-190, 1990.
 //
-// UNIT: results are bytes side by side, rows of them a multiple of so many; 0: any.
+// UNIT: results are bytes side by side, rows of them a multiple of so many, or with room for that; 0: any.
 template <typename Columns, int STRIPS, int SHIFT, int UNIT>
 static __global__ void __launch_bounds__(WARP *WARPS, STRIPS > 1 ? 2 : Columns::blocks)
     box_strips(const __grid_constant__ struct box b)
@@ -706,9 +706,10 @@ static int unit_of(const struct box *box)
 {
     const struct view *view = &box->sink.view[0];
     if (box->sink.views > 1 || !view->plain || view->bytes > 1 || box->sink.lookup.table ||
-        box->sink.width % VEC4 || !view_is_aligned(view, GROUP) || box->shift % 8)
+        (box->sink.width % VEC4 && !view->padded) || !view_is_aligned(view, GROUP) ||
+        box->shift % 8)
         return 0;
-    return box->sink.width % GROUP ? (int)VEC4 : (int)GROUP;
+    return box->sink.width % GROUP && !view->padded ? (int)VEC4 : (int)GROUP;
 }
 
 // Columns of results of so many strips side by side, at most: a lane's last ones come short by SHIFT.
@@ -744,6 +745,14 @@ static bool has_room(const struct box *box)
     return !cudaGetDevice(&device) &&
            !cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) &&
            strip_bytes(box) + 256 * sizeof(uint16_t) <= (size_t)most;
+}
+
+// True if columns may be read in whole words of rows: wrapped around more than once, or where the first
+// ones do not follow at a word's begin, four of them may lie in three.
+static bool has_whole_words(const struct box *box)
+{
+    const struct source *source = &box->source;
+    return source->width % VEC4 == 0 || (source->view.padded && source->border != BORDER_WRAP);
 }
 
 static size_t box_scratch(const struct op_use *use)
@@ -811,7 +820,7 @@ static cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream)
     box.sink = stencil->sink;
     bool narrow = set_reciprocal(&box, stencil->depth);
     bool words = stencil->depth == 8 && source->view.plain && source->view.bytes == 1 &&
-                 source->width % VEC4 == 0;
+                 has_whole_words(&box);
     lay_out_strips(&box, 1);
     bool strips = narrow && pays(&box, 1);
     int unit = words ? unit_of(&box) : 0;
