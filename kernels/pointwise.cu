@@ -489,15 +489,56 @@ static bool sink_is_valid(const struct sink *sink)
            sink->frames <= FRAMES;
 }
 
+// ---- rows that follow each other ----
+
+// How many rows of so many samples make up sixteens.
+static int rows_of_sixteens(int width)
+{
+    int rows = 1;
+    while (rows * width % 16)
+        rows *= 2;
+    return rows;
+}
+
+// True if rows of `width` samples, or of a sample of as many pixels, have nothing between them.
+static bool is_seamless(const struct view *view, int width)
+{
+    return view->stride == width * view->step;
+}
+
+static void take_rows_as_one(struct view *view, int rows)
+{
+    view->stride *= rows;
+    view->padded = false;
+    view->adjacent = view_is_adjacent(view);
+    view->plain = view->adjacent && !view->swapped && view->shift == 0;
+}
+
+// How many rows of a sink are best taken as one, where its sources are seamless: kernels take sixteens of
+// rows that begin at such.
+static int rows_as_one(const struct sink *sink)
+{
+    int rows = sink->width % 16 ? rows_of_sixteens(sink->width) : 1;
+    return sink->views == 1 && is_seamless(&sink->view[0], sink->width) && sink->height % rows == 0
+               ? rows
+               : 1;
+}
+
+static void take_sink_rows_as_one(struct sink *sink, int rows)
+{
+    take_rows_as_one(&sink->view[0], rows);
+    sink->width *= rows;
+    sink->height /= rows;
+}
+
 static dim3 grid_of_vec4s(const struct sink *sink)
 {
     return grid_shape(sink->width, sink->height, sink->frames, WARP * VEC4, WARPS);
 }
 
-cudaError_t pointwise_copy_async(const struct source *source, const struct sink *sink,
-                                 struct spared spared, cudaStream_t stream)
+static cudaError_t copy_async(const struct source *source, const struct sink *sink,
+                              struct spared spared, cudaStream_t stream)
 {
-    assert(sink_is_valid(sink));
     if (copy_plain_async<uint8_t, uint8_t>(source, sink, spared, stream) ||
         copy_plain_async<uint8_t, uint16_t>(source, sink, spared, stream) ||
         copy_plain_async<uint16_t, uint8_t>(source, sink, spared, stream) ||
@@ -510,6 +551,22 @@ cudaError_t pointwise_copy_async(const struct source *source, const struct sink 
         launch(!source->lookup.table && !sink->lookup.table, copy_any, grid_of_vec4s(sink), stream,
                *source, *sink);
     return cudaGetLastError();
+}
+
+cudaError_t pointwise_copy_async(const struct source *source, const struct sink *sink,
+                                 struct spared spared, cudaStream_t stream)
+{
+    assert(sink_is_valid(sink));
+    int rows = rows_as_one(sink);
+    if (rows == 1 || !is_seamless(&source->view, sink->width))
+        return copy_async(source, sink, spared, stream);
+    struct source from = *source;
+    struct sink to = *sink;
+    take_rows_as_one(&from.view, rows);
+    from.width *= rows;
+    from.height /= rows;
+    take_sink_rows_as_one(&to, rows);
+    return copy_async(&from, &to, spared, stream);
 }
 
 // Where source `k` of picture `n` is in pixels that begin at multiples of four bytes; -1: nowhere.
@@ -611,12 +668,30 @@ static bool mix_planes_async(const struct mix *mix, const struct sink *sink, cud
     return true;
 }
 
-cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink, cudaStream_t stream)
+static cudaError_t mix_async(const struct mix *mix, const struct sink *sink, cudaStream_t stream)
 {
-    assert(sink_is_valid(sink) && mix->sources >= 1 && mix->sources <= 3);
     if (!mix_packed_async(mix, sink, stream) && !mix_planes_async(mix, sink, stream))
         launch(mixes_without_table(mix, sink), mix_any, grid_of_vec4s(sink), stream, *mix, *sink);
     return cudaGetLastError();
+}
+
+cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink, cudaStream_t stream)
+{
+    assert(sink_is_valid(sink) && mix->sources >= 1 && mix->sources <= 3);
+    int rows = is_near(mix) ? rows_as_one(sink) : 1;
+    for (int k = 0; k < mix->sources; k++)
+        rows = is_seamless(&mix->view[k], sink->width) ? rows : 1;
+    if (rows == 1)
+        return mix_async(mix, sink, stream);
+    struct mix from = *mix;
+    struct sink to = *sink;
+    for (int k = 0; k < mix->sources; k++) {
+        take_rows_as_one(&from.view[k], rows);
+        from.width[k] *= rows;
+        from.height[k] /= rows;
+    }
+    take_sink_rows_as_one(&to, rows);
+    return mix_async(&from, &to, stream);
 }
 
 cudaError_t pointwise_fill_async(int value, const struct sink *sink, cudaStream_t stream)
@@ -640,6 +715,7 @@ static struct view frame_view(const uint8_t *data, int stride, int depth)
 {
     struct view view = view_plain((uint8_t *)data, 0, stride, depth > 8 ? 2 : 1);
     view.max = max_sample(depth);
+    view.padded = false;
     return view;
 }
 
