@@ -71,6 +71,7 @@ struct named_format test_format(int index)
     static const int rgb24[4] = {0, 1, 2, -1}, bgr24[4] = {2, 1, 0, -1}, bgra[4] = {2, 1, 0, 3},
                      rgb0[4] = {0, 1, 2, 3};
     static const int rgb48[4] = {0, 2, 4, -1}, rgba64[4] = {0, 2, 4, 6}, ya8[4] = {0, -1, -1, 1};
+    static const int argb[4] = {1, 2, 3, 0}, ya16[4] = {0, -1, -1, 2};
     const enum range limited = RANGE_LIMITED, full = RANGE_FULL;
     const struct named_format formats[FORMATS] = {
         {"gray", planar(MODEL_GRAY, 8, 0, 0, false, full)},
@@ -96,6 +97,8 @@ struct named_format test_format(int index)
         {"rgb48be", big_endian(packed(MODEL_RGB, 2, 6, rgb48, false))},
         {"rgba64", packed(MODEL_RGB, 2, 8, rgba64, true)},
         {"ya8", packed(MODEL_GRAY, 1, 2, ya8, true)},
+        {"ya16", packed(MODEL_GRAY, 2, 4, ya16, true)},
+        {"argb", packed(MODEL_RGB, 1, 4, argb, true)},
         {"gbrp", planar(MODEL_RGB, 8, 0, 0, false, full)},
         {"gbrap10", planar(MODEL_RGB, 10, 0, 0, true, full)},
         {"yuvj420p-center", centered(planar(MODEL_YUV, 8, 1, 1, false, full))},

@@ -5,7 +5,7 @@
 
 #include "plan/format.h"
 
-enum { FORMATS = 27 };
+enum { FORMATS = 29 };
 
 struct named_format {
     const char *name; // as FFmpeg calls it where it has it, with what differs behind a dash
