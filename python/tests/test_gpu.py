@@ -154,7 +154,7 @@ def test_benchmark(tmp_path):
     subprocess.run([sys.executable, Path(__file__).parents[1] / "bench_gpu.py", "--rounds", "1", "--sizes",
                     "160x120x1,96x64x8", "--json", rows], check=True, timeout=200)
     found = json.loads(rows.read_text())["rows"]
-    assert [row["frames"] for row in found] == [1] * 7 + [8] * 7
+    assert [row["frames"] for row in found] == [1] * 20 + [8] * 20
     assert all({"sluice", "sluice, 4 streams", "torch"} <= row["gpx"].keys() for row in found)
     assert all(apart <= 3 for row in found for apart in row["difference"].values())
 
