@@ -693,6 +693,7 @@ enum status backend_cpu_create(int threads, const struct log *log, struct backen
     self->base = (struct backend){.name = "cpu",
                                   .limits = {.stencils = 16,
                                              .radius = 40,
+                                             .joins = row_pipeline_joins,
                                              .transform = fft_worth(library, TRANSFORM),
                                              .transform_size = fft_size,
                                              .transform_library = library,

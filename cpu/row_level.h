@@ -37,6 +37,22 @@ struct row_family {
     size_t (*bytes)(const struct row_pipeline *pipeline, const void *state);
 };
 
+// A row is one part; or, where components of pixels go through stencils, it is a part for each of
+// those that do, one behind another. Row kernels go over all parts at once, and over the gaps between
+// them: these hold samples, too, at least of the border on both sides, and nothing that is stored.
+struct row_parts {
+    bool of_pixels;
+    int count;
+    int width; // of each
+    int step;  // samples from one to the next
+
+    // ---- of pixels ----
+    int place[FORMAT_COMPONENTS];               // in a pixel, of each part
+    struct component source[FORMAT_COMPONENTS]; // by place; `offset` is from the start of a row
+    struct component target[FORMAT_COMPONENTS];
+    void *spared[FORMAT_COMPONENTS]; // by place: rows of what stays and of fillers; else NULL
+};
+
 struct row_level {
     const struct plan_step *step; // NULL: the load
     const struct row_family *family;
@@ -60,10 +76,11 @@ struct row_pipeline {
     bool in_place; // results are made where they lie in memory ...
     void *spare;   // ... or in rows of any sample type, on their way there
     const void *constant_row;
+    struct row_parts parts;
 
     // ---- set by row_pipeline_run() ----
     const struct row_memory *memory;
-    int width, height; // of the result
+    int width, height; // of the result, all parts and gaps
 };
 
 // The families: of the load, of tables, and of the stencils, which the list in row_pipeline.c names
@@ -119,6 +136,24 @@ const uint8_t *row_operand(const struct row_pipeline *pipeline, struct operand o
 
 // Load row y of source `s`, `width` samples, as rows between levels are.
 void row_load(const struct row_pipeline *pipeline, int s, int y, void *to, int width);
+
+// The parts of rows, and how long these are at most: pipeline->columns. STATUS_MEMORY is the only
+// failure; finish them then, too.
+enum status row_parts_init(struct row_pipeline *pipeline);
+void row_parts_finish(struct row_parts *parts);
+
+// Set the width of a row for a picture of `width` columns.
+void row_parts_resize(struct row_pipeline *pipeline, int width);
+
+// Take the components of pixels of row y of the source apart; put them together in the target's.
+void row_parts_load(struct row_pipeline *pipeline, int y, void *to);
+void row_parts_store(struct row_pipeline *pipeline, const void *row, int y);
+
+// row_extend() of each part; alike row_extend_sums().
+void row_parts_extend(const struct row_pipeline *pipeline, void *row, int bytes, int reach,
+                      enum border border, int value);
+void row_parts_extend_sums(const struct row_pipeline *pipeline, uint32_t *sum, int reach,
+                           enum border border, uint32_t value);
 
 // True if samples of an operand may be larger than their depth has them: those of the input only.
 bool row_is_loose(const struct row_pipeline *pipeline, struct operand operand);

@@ -75,8 +75,8 @@ static void fill_window(struct row_pipeline *pipeline, int level, int v, int cou
         row_level_make(pipeline, level - 1, y, count, row);
     }
     for (int k = 0; k < count; k++)
-        row_extend(row[k], here->bytes, pipeline->width, window->reach, op->border,
-                   op->border_value);
+        row_parts_extend(pipeline, row[k], here->bytes, window->reach, op->border,
+                         op->border_value);
 }
 
 void row_level_window(struct row_pipeline *pipeline, int level, int first, int count,
@@ -102,6 +102,10 @@ static void store_row(struct row_pipeline *pipeline, const void *row, int y)
 {
     const struct plan_pass *pass = pipeline->pass;
     int bytes = sample_bytes(pass->grid.depth);
+    if (pipeline->parts.of_pixels) {
+        row_parts_store(pipeline, row, y);
+        return;
+    }
     for (int t = 0; t < pass->targets; t++) {
         const struct component *at;
         uint8_t *to = (uint8_t *)row_operand(pipeline, pass->target[t], y, &at);
@@ -136,7 +140,7 @@ void row_pipeline_run(struct row_pipeline *pipeline, const struct row_memory *me
 {
     const struct plan_pass *pass = pipeline->pass;
     pipeline->memory = memory;
-    pipeline->width = plan_pass_columns(pass, memory->source->width);
+    row_parts_resize(pipeline, memory->source->width);
     pipeline->height = subsampled(memory->source->height, pass->grid.shift_y);
     assert(pipeline->width <= pipeline->columns && first >= 0 && last <= pipeline->height);
     for (int k = 0; k < pipeline->levels; k++) {
@@ -168,6 +172,14 @@ void row_pipeline_run(struct row_pipeline *pipeline, const struct row_memory *me
 }
 
 // ---- construction ----
+
+bool row_pipeline_joins(const struct plan_step *stencil)
+{
+    const struct op *op = stencil->stencil;
+    bool coarse =
+        op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
+    return !coarse && !stencil->transform;
+}
 
 // The window of a stencil, which holds rows or only points at them.
 static enum status init_window(struct row_pipeline *pipeline, int level)
@@ -239,14 +251,17 @@ static enum status create(const struct plan *plan, const struct plan_pass *pass,
     made->rows = rows;
     made->windows = windows;
     made->picture_columns = width;
-    made->columns = plan_pass_columns(pass, width);
     made->levels = pass->steps + 1;
-    made->direct = !pass->mix && plan_is_plain(plan, pass->source[0], pass->load_depth);
+    enum status status = row_parts_init(made);
+    bool of_pixels = made->parts.of_pixels;
+    made->direct =
+        !of_pixels && !pass->mix && plan_is_plain(plan, pass->source[0], pass->load_depth);
     made->loose = row_is_loose(made, pass->source[0]);
-    made->in_place = pass->targets == 1 && plan_is_plain(plan, pass->target[0], pass->grid.depth);
+    made->in_place =
+        !of_pixels && pass->targets == 1 && plan_is_plain(plan, pass->target[0], pass->grid.depth);
     made->level = calloc((size_t)made->levels, sizeof *made->level);
     made->spare = row_scratch_alloc(made);
-    if (made->level && made->spare && !init_levels(made) && !init_constant_row(made))
+    if (!status && made->level && made->spare && !init_levels(made) && !init_constant_row(made))
         return STATUS_OK;
     row_pipeline_destroy(pipeline);
     return STATUS_MEMORY;
@@ -279,6 +294,7 @@ void row_pipeline_destroy(struct row_pipeline **pipeline)
         if (level->state)
             level->family->finish(level->state);
     }
+    row_parts_finish(&old->parts);
     free(old->level);
     free(old->spare);
     free((void *)old->constant_row);

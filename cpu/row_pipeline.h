@@ -4,7 +4,8 @@
 // k - 1. A stencil keeps a window of rows of the level below, by the row's place in the extended
 // picture: row -1 is a row of its own, whatever the border makes it. So a window never has to care
 // about edges, and asking for rows in order computes each one once. A level that reads rows exactly
-// as they lie in memory copies nothing and points at them. Levels make as many rows at a time as
+// as they lie in memory copies nothing and points at them. Components of packed pixels are taken apart
+// when they are loaded, and put together when they are stored. Levels make as many rows at a time as
 // the row kernels like best, so that each asks for as many from the one below.
 //
 // How a kind of step makes its rows is a row family (row_level.h), a file each: rows_*.c.
@@ -21,6 +22,9 @@ struct row_memory {
 };
 
 struct row_pipeline;
+
+// True if a stencil is made of all components of pixels in one pass: struct plan_limits, `joins`.
+bool row_pipeline_joins(const struct plan_step *stencil);
 
 // Prepare a pass of `plan` for pictures up to `width` columns. Windows and rows are allocated here,
 // nothing later. `plan` and `rows` must outlive it. STATUS_MEMORY is the only failure.

@@ -68,13 +68,13 @@ static void make_row(struct row_pipeline *pipeline, int level, int y, void *to)
     if (state->narrow) {
         int16_t *sum = state->sum16 + state->apron;
         slide_narrow(pipeline, level, y);
-        row_extend(sum, 2, width, rx, op->border, op->border_value * side - BOX_BIAS);
+        row_parts_extend(pipeline, sum, 2, rx, op->border, op->border_value * side - BOX_BIAS);
         rows->box_finish_narrow(sum, rx, (int)count, to, width);
     } else {
         uint32_t *sum = state->sum + state->apron;
         slide_sums(pipeline, level, y);
-        row_extend_sums(sum, width, rx, rx, op->border,
-                        (uint32_t)op->border_value * (uint32_t)side);
+        row_parts_extend_sums(pipeline, sum, rx, op->border,
+                              (uint32_t)op->border_value * (uint32_t)side);
         rows->box_finish[here->bytes - 1](sum, rx, count, to, width);
     }
     state->row = y;

@@ -46,7 +46,10 @@ static void load_make(struct row_pipeline *pipeline, int level, int y, int count
 {
     (void)level;
     for (int k = 0; k < count; k++)
-        row_load(pipeline, 0, y + k, to[k], pipeline->width);
+        if (pipeline->parts.of_pixels)
+            row_parts_load(pipeline, y + k, to[k]);
+        else
+            row_load(pipeline, 0, y + k, to[k], pipeline->width);
 }
 
 const struct row_family rows_load = {.make = load_make};
@@ -130,7 +133,7 @@ static bool load_pixels(struct row_pipeline *pipeline, struct mix_state *state, 
         from[s] = row_operand(pipeline, pass->source[s], y, &at[s]) - at[s]->offset;
     }
     return from[1] == from[0] && from[2] == from[0] &&
-           pipeline->rows->load_pixels(from[0], at, state->row, pipeline->width);
+           pipeline->rows->load_pixels(from[0], at, 3, state->row, pipeline->width);
 }
 
 // Rows of the sources where all lie on the result's own grid.

@@ -104,7 +104,7 @@ static void init_spared(const struct row_pipeline *pipeline, int bytes,
     uint16_t most = (uint16_t)max_sample(pass->grid.depth);
     uint8_t most_of_bytes = (uint8_t)most;
     const void *filler = bytes == 1 ? (const void *)&most_of_bytes : &most;
-    state->spares = pass->kept || pass->filled;
+    state->spares = !pipeline->parts.of_pixels && (pass->kept || pass->filled);
     for (int k = 0; k < SPARED_BYTES / bytes; k++) {
         int place = k % pass->together;
         if (pass->kept >> place & 1)

@@ -69,8 +69,8 @@ static void make_separable(struct row_pipeline *pipeline, int level, int y, void
     struct separable_state *state = here->state;
     int b = here->bytes - 1, width = pipeline->width, depth = here->step->depth_in;
     int16_t *t = column_row(pipeline, level, y, row_level_window, width);
-    row_extend(t, 2, width, f->radius_x, op->border,
-               (op->border_value << f->fraction) - state->taps_x.bias);
+    row_parts_extend(pipeline, t, 2, f->radius_x, op->border,
+                     (op->border_value << f->fraction) - state->taps_x.bias);
     if (!f->amount) {
         rows->horizontal[b](t, &state->taps_x, f->bits + f->fraction, to, width);
         return;

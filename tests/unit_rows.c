@@ -81,9 +81,86 @@ static void what_is_spared_is_put_back(void **state)
         }
 }
 
+enum { PIXELS = 300, MOST_COMPONENTS = 4 };
+
+// What is around a row on both sides stays as it is.
+static void check_guards(const uint8_t *memory, int bytes)
+{
+    for (int x = 0; x < GUARD; x++) {
+        assert_int_equal(memory[x], 77);
+        assert_int_equal(memory[GUARD + bytes + x], 77);
+    }
+}
+
+// Kernels may leave short rows to others.
+static void check_store_pixels(const struct row_kernels *rows, int count, int width)
+{
+    static uint8_t from[MOST_COMPONENTS][PIXELS], to[2 * GUARD + MOST_COMPONENTS * PIXELS];
+    const void *row[MOST_COMPONENTS] = {from[0], from[1], from[2], from[3]};
+    for (int c = 0; c < count; c++)
+        for (int x = 0; x < PIXELS; x++)
+            from[c][x] = (uint8_t)(x * 7 + x / 64 + c * 91);
+    memset(to, 77, sizeof to);
+    bool stored = rows->store_pixels(row, count, to + GUARD, width);
+    assert_true(stored || width < GUARD);
+    for (int k = 0; k < count * width; k++)
+        assert_int_equal(to[GUARD + k], stored ? from[k % count][k / count] : 77);
+    check_guards(to, count * width);
+}
+
+static void pixels_are_put_together(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof levels / sizeof *levels; k++) {
+        const struct row_kernels *rows = rows_select(levels[k]);
+        for (int count = 2; rows && rows->store_pixels && count <= MOST_COMPONENTS; count++)
+            for (int width = 1; width < PIXELS; width++)
+                check_store_pixels(rows, count, width);
+    }
+}
+
+// `count` components of pixels of `step` bytes, the last place's first.
+static void check_load_pixels(const struct row_kernels *rows, int step, int count, int width)
+{
+    static uint8_t to[MOST_COMPONENTS][2 * GUARD + PIXELS];
+    struct component component[MOST_COMPONENTS];
+    const struct component *at[MOST_COMPONENTS];
+    void *row[MOST_COMPONENTS];
+    uint8_t *from = malloc((size_t)(step * width)); // reads behind it are errors to Valgrind
+    for (int k = 0; k < step * width; k++)
+        from[k] = (uint8_t)(k * 5 + k / 256);
+    memset(to, 77, sizeof to);
+    for (int c = 0; c < count; c++) {
+        component[c] = (struct component){.offset = step - 1 - c, .step = step, .bytes = 1};
+        at[c] = &component[c];
+        row[c] = to[c] + GUARD;
+    }
+    bool loaded = rows->load_pixels(from, at, count, row, width);
+    for (int c = 0; c < count; c++) {
+        for (int x = 0; x < width; x++)
+            assert_int_equal(to[c][GUARD + x], loaded ? from[step * x + step - 1 - c] : 77);
+        check_guards(to[c], width);
+    }
+    free(from);
+}
+
+static void pixels_are_taken_apart(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof levels / sizeof *levels; k++) {
+        const struct row_kernels *rows = rows_select(levels[k]);
+        for (int step = 2; rows && rows->load_pixels && step <= MOST_COMPONENTS; step++)
+            for (int count = 2; count <= step; count++)
+                for (int width = 1; width < PIXELS; width++)
+                    check_load_pixels(rows, step, count, width);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lines_asked_for_ahead_change_nothing),
-                                       cmocka_unit_test(what_is_spared_is_put_back)};
+                                       cmocka_unit_test(what_is_spared_is_put_back),
+                                       cmocka_unit_test(pixels_are_put_together),
+                                       cmocka_unit_test(pixels_are_taken_apart)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

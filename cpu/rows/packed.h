@@ -29,6 +29,10 @@ static inline packed_vector packed_both(const uint8_t *low, const uint8_t *high)
 #define packed_shuffle _mm256_shuffle_epi8
 #define packed_choose _mm256_blendv_epi8
 #define packed_or _mm256_or_si256
+#define packed_low_8 _mm256_unpacklo_epi8
+#define packed_high_8 _mm256_unpackhi_epi8
+#define packed_low_16 _mm256_unpacklo_epi16
+#define packed_high_16 _mm256_unpackhi_epi16
 #else
 enum { PACKED_LANES = 1 };
 typedef __m128i packed_vector;
@@ -41,6 +45,10 @@ static inline packed_vector packed_both(const uint8_t *low, const uint8_t *high)
 #define packed_shuffle _mm_shuffle_epi8
 #define packed_choose _mm_blendv_epi8
 #define packed_or _mm_or_si128
+#define packed_low_8 _mm_unpacklo_epi8
+#define packed_high_8 _mm_unpackhi_epi8
+#define packed_low_16 _mm_unpacklo_epi16
+#define packed_high_16 _mm_unpackhi_epi16
 #endif
 
 // Samples that are dealt with at once, in one vector.
@@ -113,37 +121,37 @@ PACKED_INLINE void packed_gather_at(const uint8_t *from, int step, const packed_
     packed_write(to + x, sum);
 }
 
-// The same of three components.
-PACKED_INLINE void packed_gather_three_at(const uint8_t *from, int step,
-                                          const packed_vector shuffle[3][PACKED_STEPS],
-                                          void *const to[3], int x)
+// The same of `count` components.
+PACKED_INLINE void packed_gather_some_at(const uint8_t *from, int step, int count,
+                                         const packed_vector shuffle[][PACKED_STEPS],
+                                         void *const *to, int x)
 {
     const uint8_t *low = from + (size_t)step * (size_t)x, *high = low + step * PACKED_HALF;
-    packed_vector sum[3];
+    packed_vector sum[PACKED_STEPS];
     for (int j = 0; j < step; j++) {
         packed_vector part = packed_both(low + PACKED_HALF * j, high + PACKED_HALF * j);
-        for (int c = 0; c < 3; c++) {
+        for (int c = 0; c < count; c++) {
             packed_vector bytes = packed_shuffle(part, shuffle[c][j]);
             sum[c] = j ? packed_or(sum[c], bytes) : bytes;
         }
     }
-    for (int c = 0; c < 3; c++)
+    for (int c = 0; c < count; c++)
         packed_write((uint8_t *)to[c] + x, sum[c]);
 }
 
-PACKED_INLINE void packed_gather_three(const uint8_t *from, int step, const int offset[3],
-                                       void *const to[3], int width)
+PACKED_INLINE void packed_gather_some(const uint8_t *from, int step, int count, const int *offset,
+                                      void *const *to, int width)
 {
-    packed_vector shuffle[3][PACKED_STEPS];
-    for (int c = 0; c < 3; c++)
+    packed_vector shuffle[PACKED_STEPS][PACKED_STEPS];
+    for (int c = 0; c < count; c++)
         for (int j = 0; j < step; j++)
             shuffle[c][j] = packed_both(packed_byte[step - 2][offset[c]][j],
                                         packed_byte[step - 2][offset[c]][j]);
     int x = 0;
     for (; x + PACKED_SAMPLES <= width; x += PACKED_SAMPLES)
-        packed_gather_three_at(from, step, shuffle, to, x);
+        packed_gather_some_at(from, step, count, shuffle, to, x);
     if (x < width)
-        packed_gather_three_at(from, step, shuffle, to, width - PACKED_SAMPLES);
+        packed_gather_some_at(from, step, count, shuffle, to, width - PACKED_SAMPLES);
 }
 
 PACKED_INLINE void packed_gather(const uint8_t *from, int step, int offset, uint8_t *to, int width)
@@ -186,5 +194,66 @@ PACKED_INLINE void packed_scatter(const uint8_t *from, uint8_t *to, int step, in
         packed_scatter_at(from, to, step, shuffle, x);
     if (x < width)
         packed_scatter_at(from, to, step, shuffle, width - PACKED_SAMPLES);
+}
+
+// Write the `count` vectors that PACKED_SAMPLES pixels are, of which each lane of 16 bytes has those
+// of 16 pixels.
+PACKED_INLINE void packed_write_pixels(const packed_vector *pixels, int count, uint8_t *to)
+{
+    for (int j = 0; j < count; j++) {
+#ifdef __AVX2__
+        __m128i low = _mm256_castsi256_si128(pixels[j]);
+        __m128i high = _mm256_extracti128_si256(pixels[j], 1);
+        memcpy(to + PACKED_HALF * (count + j), &high, sizeof high);
+#else
+        __m128i low = pixels[j];
+#endif
+        memcpy(to + PACKED_HALF * j, &low, sizeof low);
+    }
+}
+
+// PACKED_SAMPLES pixels of `count` components from x on.
+PACKED_INLINE void packed_interleave_at(const void *const *from, int count,
+                                        const packed_vector shuffle[][PACKED_STEPS], uint8_t *to,
+                                        int x)
+{
+    packed_vector samples[PACKED_STEPS], pixels[PACKED_STEPS];
+    for (int c = 0; c < count; c++)
+        samples[c] = packed_read((const uint8_t *)from[c] + x);
+    if (count == 3) {
+        for (int j = 0; j < count; j++) {
+            pixels[j] = packed_shuffle(samples[0], shuffle[0][j]);
+            for (int c = 1; c < count; c++)
+                pixels[j] = packed_or(pixels[j], packed_shuffle(samples[c], shuffle[c][j]));
+        }
+    } else if (count == 2) {
+        pixels[0] = packed_low_8(samples[0], samples[1]);
+        pixels[1] = packed_high_8(samples[0], samples[1]);
+    } else {
+        for (int j = 0; j < 2; j++) {
+            packed_vector first =
+                j ? packed_high_8(samples[0], samples[1]) : packed_low_8(samples[0], samples[1]);
+            packed_vector second =
+                j ? packed_high_8(samples[2], samples[3]) : packed_low_8(samples[2], samples[3]);
+            pixels[2 * j] = packed_low_16(first, second);
+            pixels[2 * j + 1] = packed_high_16(first, second);
+        }
+    }
+    packed_write_pixels(pixels, count, to + (size_t)count * (size_t)x);
+}
+
+// Pixels of `count` components, of a vector of these or more.
+PACKED_INLINE void packed_interleave(const void *const *from, int count, uint8_t *to, int width)
+{
+    packed_vector shuffle[PACKED_STEPS][PACKED_STEPS];
+    for (int c = 0; c < count; c++)
+        for (int j = 0; j < count; j++)
+            shuffle[c][j] =
+                packed_both(packed_sample[count - 2][c][j], packed_sample[count - 2][c][j]);
+    int x = 0;
+    for (; x + PACKED_SAMPLES <= width; x += PACKED_SAMPLES)
+        packed_interleave_at(from, count, shuffle, to, x);
+    if (x < width)
+        packed_interleave_at(from, count, shuffle, to, width - PACKED_SAMPLES);
 }
 #endif

@@ -292,19 +292,40 @@ static void gather_bytes(const uint8_t *from, int step, int offset, uint8_t *to,
         packed_gather(from, 4, offset, to, width);
 }
 
-static bool load_pixels(const uint8_t *from, const struct component *const at[3], void *const to[3],
-                        int width)
+static bool load_pixels(const uint8_t *from, const struct component *const *at, int count,
+                        void *const *to, int width)
 {
-    const int offset[3] = {at[0]->offset, at[1]->offset, at[2]->offset}, step = at[0]->step;
-    for (int c = 0; c < 3; c++)
+    int offset[PACKED_STEPS], step = at[0]->step;
+    for (int c = 0; c < count; c++) {
+        offset[c] = at[c]->offset;
         if (at[c]->bytes != 1 || at[c]->shift || at[c]->step != step ||
             !packed_fits(step, offset[c], width))
             return false;
-    if (step == 3)
-        packed_gather_three(from, 3, offset, to, width);
-    else if (step == 4)
-        packed_gather_three(from, 4, offset, to, width);
-    return step > 2;
+    }
+    if (step == 3 && count == 3)
+        packed_gather_some(from, 3, 3, offset, to, width);
+    else if (step == 4 && count == 3)
+        packed_gather_some(from, 4, 3, offset, to, width);
+    else if (step == 4 && count == 4)
+        packed_gather_some(from, 4, 4, offset, to, width);
+    else if (step == 2 && count == 2)
+        packed_gather_some(from, 2, 2, offset, to, width);
+    else
+        return false;
+    return true;
+}
+
+static bool store_pixels(const void *const *from, int count, uint8_t *to, int width)
+{
+    if (width < PACKED_SAMPLES)
+        return false;
+    if (count == 2)
+        packed_interleave(from, 2, to, width);
+    else if (count == 3)
+        packed_interleave(from, 3, to, width);
+    else
+        packed_interleave(from, 4, to, width);
+    return true;
 }
 
 static void scatter_bytes(const uint8_t *from, uint8_t *to, int step, int offset, int width)
@@ -463,6 +484,7 @@ const struct row_kernels ROWS_TABLE = {
     .narrow = narrow,
 #ifdef PACKED_BYTES
     .load_pixels = load_pixels,
+    .store_pixels = store_pixels,
 #endif
     .weigh = BOTH(weigh),
     .mix_add = mix_add,

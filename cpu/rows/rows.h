@@ -71,17 +71,21 @@ struct row_kernels {
     // above `most` read as that.
     void (*load[2])(const uint8_t *from, const struct component *at, int most, void *to, int width);
 
-    // load[] of bytes of three components of the same pixels, which begin at `from`; false, and
-    // nothing is done, where they lie in another way than side by side, or are fewer than a vector
-    // has. NULL: there is none.
-    bool (*load_pixels)(const uint8_t *from, const struct component *const at[3], void *const to[3],
-                        int width);
+    // load[] of bytes of `count` components of the same pixels, which begin at `from`; false, and
+    // nothing is done, where they lie in another way than side by side, are fewer than a vector
+    // has, or are best loaded one by one. NULL: there is none.
+    bool (*load_pixels)(const uint8_t *from, const struct component *const *at, int count,
+                        void *const *to, int width);
 
     // True if any plain sample of 16 bits has one of the bits of `mask`.
     bool (*any_bit)(const sample16 *from, uint16_t mask, int width);
 
     // Scatter samples into a row of a component's plane.
     void (*store[2])(const void *from, const struct component *at, uint8_t *to, int width);
+
+    // (optional) store[] of bytes of `count` components, 2 to 4, that fill pixels in this order; false,
+    // and nothing is done, where they are fewer than a vector has. Writes nothing else.
+    bool (*store_pixels)(const void *const *from, int count, uint8_t *to, int width);
 
     // The bits of `from` that the pattern keeps instead of those that `to` has, and those that it fills.
     void (*spare)(const uint8_t *from, const struct spared *spared, uint8_t *to, int bytes);
