@@ -47,6 +47,8 @@ struct row_parts {
     int step;  // samples from one to the next
 
     // ---- of pixels ----
+    bool of_bytes;                              // pixels are plain bytes, before and after
+    int ahead;                                  // rows_ahead()
     int place[FORMAT_COMPONENTS];               // in a pixel, of each part
     struct component source[FORMAT_COMPONENTS]; // by place; `offset` is from the start of a row
     struct component target[FORMAT_COMPONENTS];

@@ -73,28 +73,35 @@ void row_parts_load(struct row_pipeline *pipeline, int y, void *to)
         load_place(pipeline, from, parts->place[k], row[k]);
 }
 
+// Component by component.
+static void store_places(struct row_pipeline *pipeline, const struct pixels *f, uint8_t *to)
+{
+    const struct row_parts *parts = &pipeline->parts;
+    const struct component *at = parts->target;
+    int bytes = sample_bytes(pipeline->pass->grid.depth);
+    for (int k = 0; k < f->count; k++) {
+        if (f->kept >> k & 1)
+            load_place(pipeline, f->source, k, parts->spared[k]);
+        pipeline->rows->store[bytes - 1](f->from[k], &at[k], to + at[k].offset, parts->width);
+    }
+}
+
 void row_parts_store(struct row_pipeline *pipeline, const void *row, int y)
 {
     const struct row_parts *parts = &pipeline->parts;
     const struct plan_pass *pass = pipeline->pass;
     const struct row_kernels *rows = pipeline->rows;
-    const void *from[FORMAT_COMPONENTS];
+    struct pixels f = {.count = pass->together, .kept = pass->kept, .ahead = parts->ahead};
     uint8_t *to = (uint8_t *)pixels(pipeline, pass->target[0], y);
     int bytes = sample_bytes(pass->grid.depth);
+    f.source = pixels(pipeline, pass->source[0], y);
+    for (int k = 0; k < f.count; k++)
+        f.from[k] = parts->spared[k];
     for (int k = 0; k < parts->count; k++)
-        from[parts->place[k]] = part(parts, row, bytes, k);
-    for (int k = 0; k < pass->together; k++) {
-        if (pass->kept >> k & 1)
-            load_place(pipeline, pixels(pipeline, pass->source[0], y), k, parts->spared[k]);
-        if (parts->spared[k])
-            from[k] = parts->spared[k];
-    }
-    if (bytes == 1 && parts->target[0].bytes == 1 && !parts->target[0].shift &&
-        rows->store_pixels && rows->store_pixels(from, pass->together, to, parts->width))
-        return;
-    for (int k = 0; k < pass->together; k++)
-        rows->store[bytes - 1](from[k], &parts->target[k], to + parts->target[k].offset,
-                               parts->width);
+        f.from[parts->place[k]] = part(parts, row, bytes, k);
+    bool stored = parts->of_bytes && rows->store_pixels && rows->store_pixels(&f, to, parts->width);
+    if (!stored)
+        store_places(pipeline, &f, to);
 }
 
 // ---- construction ----
@@ -146,6 +153,8 @@ static enum status init_places(struct row_pipeline *pipeline)
             return STATUS_MEMORY;
         row_fill(parts->spared[k], sample_bytes(depth), columns, max_sample(depth));
     }
+    parts->of_bytes = component_is_plain(plan_component(pipeline->plan, pass->source[0]), 8) &&
+                      component_is_plain(plan_component(pipeline->plan, pass->target[0]), 8);
     return STATUS_OK;
 }
 
@@ -154,6 +163,7 @@ enum status row_parts_init(struct row_pipeline *pipeline)
     const struct plan_pass *pass = pipeline->pass;
     struct row_parts *parts = &pipeline->parts;
     enum status status = STATUS_OK;
+    parts->ahead = rows_ahead();
     parts->of_pixels = pass->together > 1 && has_stencil(pass);
     if (parts->of_pixels)
         status = init_places(pipeline);

@@ -51,7 +51,7 @@ static int16_t *column_row(struct row_pipeline *pipeline, int level, int y, row_
     source(pipeline, level, y - f->radius_y, needed, state->pointers);
     for (int k = 0; k < count; k++)
         state->pointers[needed + k] = state->pointers[needed - 1];
-    if (!coarse && !here->window.memory)
+    if (!coarse && (!here->window.memory || (level == 1 && pipeline->parts.of_pixels)))
         row_level_peek(pipeline, here->step->stencil, y + f->radius_y + count, count,
                        state->pointers + needed);
     pipeline->rows->vertical[b](state->pointers, &state->taps_y,

@@ -26,9 +26,16 @@ static inline packed_vector packed_both(const uint8_t *low, const uint8_t *high)
     return _mm256_inserti128_si256(_mm256_castsi128_si256(first),
                                    _mm_loadu_si128((const __m128i *)high), 1);
 }
+
+static inline void packed_write_both(uint8_t *low, uint8_t *high, packed_vector value)
+{
+    _mm_storeu_si128((__m128i *)low, _mm256_castsi256_si128(value));
+    _mm_storeu_si128((__m128i *)high, _mm256_extracti128_si256(value, 1));
+}
 #define packed_shuffle _mm256_shuffle_epi8
 #define packed_choose _mm256_blendv_epi8
 #define packed_or _mm256_or_si256
+#define packed_and _mm256_and_si256
 #define packed_low_8 _mm256_unpacklo_epi8
 #define packed_high_8 _mm256_unpackhi_epi8
 #define packed_low_16 _mm256_unpacklo_epi16
@@ -42,9 +49,16 @@ static inline packed_vector packed_both(const uint8_t *low, const uint8_t *high)
     (void)high;
     return _mm_loadu_si128((const __m128i *)low);
 }
+
+static inline void packed_write_both(uint8_t *low, uint8_t *high, packed_vector value)
+{
+    (void)high;
+    _mm_storeu_si128((__m128i *)low, value);
+}
 #define packed_shuffle _mm_shuffle_epi8
 #define packed_choose _mm_blendv_epi8
 #define packed_or _mm_or_si128
+#define packed_and _mm_and_si128
 #define packed_low_8 _mm_unpacklo_epi8
 #define packed_high_8 _mm_unpackhi_epi8
 #define packed_low_16 _mm_unpacklo_epi16
@@ -197,63 +211,80 @@ PACKED_INLINE void packed_scatter(const uint8_t *from, uint8_t *to, int step, in
 }
 
 // Write the `count` vectors that PACKED_SAMPLES pixels are, of which each lane of 16 bytes has those
-// of 16 pixels.
-PACKED_INLINE void packed_write_pixels(const packed_vector *pixels, int count, uint8_t *to)
+// of 16 pixels. Bytes stay those of `source`, if there is one, where `made` has no 0x80.
+PACKED_INLINE void packed_write_pixels(const packed_vector *pixels, int count,
+                                       const uint8_t *source, const packed_vector *made,
+                                       uint8_t *to)
 {
     for (int j = 0; j < count; j++) {
-#ifdef __AVX2__
-        __m128i low = _mm256_castsi256_si128(pixels[j]);
-        __m128i high = _mm256_extracti128_si256(pixels[j], 1);
-        memcpy(to + PACKED_HALF * (count + j), &high, sizeof high);
-#else
-        __m128i low = pixels[j];
-#endif
-        memcpy(to + PACKED_HALF * j, &low, sizeof low);
+        packed_vector all = pixels[j];
+        const uint8_t *low = source + PACKED_HALF * j;
+        if (source)
+            all = packed_choose(packed_both(low, low + PACKED_HALF * count), all, made[j]);
+        packed_write_both(to + PACKED_HALF * j, to + PACKED_HALF * (count + j), all);
     }
 }
 
-// PACKED_SAMPLES pixels of `count` components from x on.
-PACKED_INLINE void packed_interleave_at(const void *const *from, int count,
-                                        const packed_vector shuffle[][PACKED_STEPS], uint8_t *to,
-                                        int x)
+// PACKED_SAMPLES pixels of `count` components.
+PACKED_INLINE void packed_interleave_samples(const packed_vector *samples, int count,
+                                             const packed_vector shuffle[][PACKED_STEPS],
+                                             packed_vector *pixels)
 {
-    packed_vector samples[PACKED_STEPS], pixels[PACKED_STEPS];
-    for (int c = 0; c < count; c++)
-        samples[c] = packed_read((const uint8_t *)from[c] + x);
-    if (count == 3) {
-        for (int j = 0; j < count; j++) {
-            pixels[j] = packed_shuffle(samples[0], shuffle[0][j]);
-            for (int c = 1; c < count; c++)
-                pixels[j] = packed_or(pixels[j], packed_shuffle(samples[c], shuffle[c][j]));
-        }
-    } else if (count == 2) {
+    if (count == 2) {
         pixels[0] = packed_low_8(samples[0], samples[1]);
         pixels[1] = packed_high_8(samples[0], samples[1]);
-    } else {
-        for (int j = 0; j < 2; j++) {
-            packed_vector first =
-                j ? packed_high_8(samples[0], samples[1]) : packed_low_8(samples[0], samples[1]);
-            packed_vector second =
-                j ? packed_high_8(samples[2], samples[3]) : packed_low_8(samples[2], samples[3]);
-            pixels[2 * j] = packed_low_16(first, second);
-            pixels[2 * j + 1] = packed_high_16(first, second);
-        }
+        return;
     }
-    packed_write_pixels(pixels, count, to + (size_t)count * (size_t)x);
+    if (count == 4) {
+        packed_vector first[2] = {packed_low_8(samples[0], samples[1]),
+                                  packed_high_8(samples[0], samples[1])};
+        packed_vector second[2] = {packed_low_8(samples[2], samples[3]),
+                                   packed_high_8(samples[2], samples[3])};
+        for (int j = 0; j < 2; j++) {
+            pixels[2 * j] = packed_low_16(first[j], second[j]);
+            pixels[2 * j + 1] = packed_high_16(first[j], second[j]);
+        }
+        return;
+    }
+    for (int j = 0; j < count; j++) {
+        pixels[j] = packed_shuffle(samples[0], shuffle[0][j]);
+        for (int c = 1; c < count; c++)
+            pixels[j] = packed_or(pixels[j], packed_shuffle(samples[c], shuffle[c][j]));
+    }
+}
+
+enum { PACKED_LINE = 64 };
+
+PACKED_INLINE void packed_interleave_at(const struct pixels *f, int count,
+                                        const packed_vector shuffle[][PACKED_STEPS],
+                                        const packed_vector *made, uint8_t *to, int x)
+{
+    packed_vector samples[PACKED_STEPS], pixels[PACKED_STEPS];
+    size_t first = (size_t)count * (size_t)x;
+    for (int c = 0; c < count; c++)
+        samples[c] = packed_read((const uint8_t *)f->from[c] + x);
+    packed_interleave_samples(samples, count, shuffle, pixels);
+    for (int line = 0; f->ahead && line < count * PACKED_SAMPLES; line += PACKED_LINE)
+        __builtin_prefetch(to + first + f->ahead + line, 1);
+    packed_write_pixels(pixels, count, f->kept ? f->source + first : NULL, made, to + first);
 }
 
 // Pixels of `count` components, of a vector of these or more.
-PACKED_INLINE void packed_interleave(const void *const *from, int count, uint8_t *to, int width)
+PACKED_INLINE void packed_interleave(const struct pixels *pixels, int count, uint8_t *to, int width)
 {
-    packed_vector shuffle[PACKED_STEPS][PACKED_STEPS];
-    for (int c = 0; c < count; c++)
-        for (int j = 0; j < count; j++)
-            shuffle[c][j] =
-                packed_both(packed_sample[count - 2][c][j], packed_sample[count - 2][c][j]);
-    int x = 0;
-    for (; x + PACKED_SAMPLES <= width; x += PACKED_SAMPLES)
-        packed_interleave_at(from, count, shuffle, to, x);
-    if (x < width)
-        packed_interleave_at(from, count, shuffle, to, width - PACKED_SAMPLES);
+    const struct pixels f = *pixels;
+    packed_vector shuffle[PACKED_STEPS][PACKED_STEPS], made[PACKED_STEPS];
+    for (int j = 0; j < count; j++) {
+        memset(&made[j], 0x80, sizeof made[j]);
+        for (int c = 0; c < count; c++) {
+            const uint8_t *index = packed_sample[count - 2][c][j];
+            shuffle[c][j] = packed_both(index, index);
+            if (f.kept >> c & 1)
+                made[j] = packed_and(made[j], shuffle[c][j]);
+        }
+    }
+    for (int x = 0; x < width; x += PACKED_SAMPLES)
+        packed_interleave_at(&f, count, shuffle, made, to,
+                             x + PACKED_SAMPLES <= width ? x : width - PACKED_SAMPLES);
 }
 #endif

@@ -315,16 +315,16 @@ static bool load_pixels(const uint8_t *from, const struct component *const *at, 
     return true;
 }
 
-static bool store_pixels(const void *const *from, int count, uint8_t *to, int width)
+static bool store_pixels(const struct pixels *pixels, uint8_t *to, int width)
 {
     if (width < PACKED_SAMPLES)
         return false;
-    if (count == 2)
-        packed_interleave(from, 2, to, width);
-    else if (count == 3)
-        packed_interleave(from, 3, to, width);
+    if (pixels->count == 2)
+        packed_interleave(pixels, 2, to, width);
+    else if (pixels->count == 3)
+        packed_interleave(pixels, 3, to, width);
     else
-        packed_interleave(from, 4, to, width);
+        packed_interleave(pixels, 4, to, width);
     return true;
 }
 

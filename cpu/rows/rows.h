@@ -54,6 +54,17 @@ struct convolve_bytes {
     int base, low, high;
 };
 
+// Pixels of `count` components, 2 to 4: rows of samples of each, but for those of the bits of `kept`,
+// which are those of `source`'s pixels. Lines of the cache are asked for, to be written, `ahead` bytes
+// before that, those of the next row among them; 0: not.
+struct pixels {
+    int count;
+    const void *from[FORMAT_COMPONENTS]; // of those that are kept any
+    unsigned kept;
+    const uint8_t *source; // (optional)
+    int ahead;
+};
+
 enum { MAX_ROWS_AT_ONCE = 4, MAX_VERTICAL_ROWS = 8, ROW_TAPS_MARGIN = MAX_ROWS_AT_ONCE };
 
 // Narrow sums of boxes are less by BOX_BIAS, and means of BOX_NARROW samples at most are made of them.
@@ -83,9 +94,9 @@ struct row_kernels {
     // Scatter samples into a row of a component's plane.
     void (*store[2])(const void *from, const struct component *at, uint8_t *to, int width);
 
-    // (optional) store[] of bytes of `count` components, 2 to 4, that fill pixels in this order; false,
-    // and nothing is done, where they are fewer than a vector has. Writes nothing else.
-    bool (*store_pixels)(const void *const *from, int count, uint8_t *to, int width);
+    // (optional) store[] of bytes of components that fill pixels; false, and nothing is done, where
+    // they are fewer than a vector has. Writes nothing else.
+    bool (*store_pixels)(const struct pixels *pixels, uint8_t *to, int width);
 
     // The bits of `from` that the pattern keeps instead of those that `to` has, and those that it fills.
     void (*spare)(const uint8_t *from, const struct spared *spared, uint8_t *to, int bytes);
