@@ -1,7 +1,7 @@
 // The plan: a program regrouped into passes that a backend can run fast, with the same result.
 //
-// A pass makes one plane. It reads each source once and writes the result once: gather the samples
-// of a component from the input's storage (or mix several, each through a table where pointwise
+// A pass makes one plane, or the components of pixels. It reads each source once and writes the result
+// once: gather the samples of a component from the input's storage (or mix several, each through a table where pointwise
 // operations come first), apply its steps, scatter the result into the output's storage. A step is a
 // table, into which a run of pointwise operations folds, or a stencil. An operation on the full frame
 // is a pass by itself, from plain samples in memory to such, or to nowhere where nothing but its
@@ -20,10 +20,10 @@
 
 #include "plan/program.h"
 
-// Limits of one pass of a backend. Stencils join while their number and the sum of their radii
-// stay within these. One that is larger by itself begins a pass: it reads memory only.
 struct plan_step;
 
+// Limits of one pass of a backend. Stencils join while their number and the sum of their radii
+// stay within these. One that is larger by itself begins a pass: it reads memory only.
 struct plan_limits {
     int stencils;
     int radius;

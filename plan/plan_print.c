@@ -138,6 +138,8 @@ static void print_pass(const struct plan *plan, const struct plan_pass *pass, in
     fprintf(to, "  %dx%d, %d bits, halo %dx%d, %zu bytes\n", plan_pass_columns(pass, width),
             subsampled(height, pass->grid.shift_y), pass->grid.depth, pass->halo_x, pass->halo_y,
             plan_pass_bytes(plan, pass, width, height));
+    if (pass->together > 1 && pass->halo_x)
+        fprintf(to, "    components of pixels, each by itself: the halo is one of pixels\n");
     if (pass->full_frame)
         fprintf(to, "    %s of the full frame, %zu bytes of analysis\n", op_name(pass->full_frame),
                 op_analysis_bytes(pass->full_frame, subsampled(width, pass->grid.shift_x),

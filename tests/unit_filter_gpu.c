@@ -129,6 +129,9 @@ static const char *const chains[] = {"null",
                                      "contrast=1.3",
                                      "gray",
                                      "gaussian=1.3",
+                                     "gaussian=0.8:2",
+                                     "box=1:border=zero",
+                                     "convolve='0 1 0/1 -4 1/0 1 0'",
                                      "gaussian=17",
                                      "gray,gaussian=1.4,sobel,threshold=20:240",
                                      "brightness=20,sharpen",
@@ -225,6 +228,67 @@ static void results_are_those_of_the_reference(void **state)
             }
             sluice_filter_destroy(&filter);
         }
+}
+
+// One end of a pass has bytes side by side, at any address, and the other one has not.
+static void stencils_go_from_format_to_format(void **state)
+{
+    static const char *const cases[][3] = {
+        {"yuyv422", "gray", "gray,box=1"},   {"uyvy422", "yuv411p", "box=2"},
+        {"yuv420p", "nv12", "gaussian=0.5"}, {"nv12", "yuv420p", "gaussian=0.8:2"},
+        {"rgb24", "gbrp", "box=2"},          {"gbrp", "rgb24", "gaussian=3"},
+        {"ya8", "gray", "gaussian=0.8:2"},   {"gray", "ya8", "laplacian"},
+        {"rgb24", "bgra", "box=1"},          {"rgba", "argb", "gaussian=0.8:2"},
+        {"rgb24", "rgb48be", "gaussian=1"},  {"gray10le", "gray", "box=1"},
+    };
+    (void)state;
+    if (!gpu)
+        skip();
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (int s = 0; s < 3; s++) {
+            const char *chain = cases[k][2];
+            struct sluice_format input = test_format(cases[k][0], sizes[s][0] + 1, sizes[s][1]);
+            struct sluice_filter_config config = test_config(chain, &input);
+            config.backend = SLUICE_BACKEND_CUDA;
+            config.output_pixfmt = cases[k][1];
+            struct sluice_filter *filter = test_filter(&config);
+            check_place(filter, chain, &input, ON_GPU, false);
+            check_place(filter, chain, &input, HOST_TO_GPU, false);
+            sluice_filter_destroy(&filter);
+        }
+}
+
+// A frame's result goes to an address that stencils do not write at, and one of the same call, whose rows
+// are as far apart, is made in its slot, as it takes the place of its source.
+static void frames_of_a_call_are_made_in_different_places(void **state)
+{
+    const struct sluice_format format = test_format("gray", 48, 20);
+    const char *const chain = "gaussian=3";
+    (void)state;
+    if (!gpu)
+        skip();
+    struct test_picture *in[2], *want[2], *got = test_picture(&format, ROWS_TIGHT);
+    got->image.data[0]++;
+    got->frame.data[0] = got->image.data[0];
+    for (int k = 0; k < 2; k++) {
+        in[k] = test_noise(&format, ROWS_TIGHT, (uint32_t)k);
+        want[k] = test_picture(&format, ROWS_TIGHT);
+        test_reference(chain, in[k], false, want[k]);
+    }
+    struct device_picture source[2] = {to_device(in[0]), to_device(in[1])}, to = to_device(got);
+    const struct sluice_frame from[2] = {source[0].frame, source[1].frame};
+    const struct sluice_frame into[2] = {to.frame, source[1].frame};
+    struct sluice_filter *filter = gpu_filter(chain, &format, 2);
+    assert_int_equal(sluice_filter_run_many(filter, from, into, 2, NULL), SLUICE_STATUS_OK);
+    sluice_filter_destroy(&filter);
+    from_device(&to, got);
+    from_device(&source[1], in[1]);
+    gpu->device_free(gpu, source[0].memory);
+    test_same("elsewhere", got, want[0]);
+    test_same("in place", in[1], want[1]);
+    struct test_picture *const all[] = {in[0], in[1], want[0], want[1], got};
+    for (int k = 0; k < 5; k++)
+        test_picture_free(all[k]);
 }
 
 static const char *overlapping_chain(int k)
@@ -1101,6 +1165,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_those_of_the_reference),
+        cmocka_unit_test(stencils_go_from_format_to_format),
+        cmocka_unit_test(frames_of_a_call_are_made_in_different_places),
         cmocka_unit_test(frames_overlap),
         cmocka_unit_test(threads_take_different_shared_memory),
         cmocka_unit_test(launches_that_come_again_are_a_graph),

@@ -1,4 +1,5 @@
-// Frames in the caller's device memory: passes read and write them where they are.
+// Frames in the caller's device memory: passes read and write them where they are, those with stencils
+// by way of planes of the slot's where they lie otherwise than these want them (stencils.h).
 //
 // Planes that passes cannot take there lie in the slot's memory, and are copied on the device:
 // units of two bytes at odd addresses, and a target in place of a source that passes still have to

@@ -124,16 +124,29 @@ static bool lies_alike(const struct image *a, const struct image *b)
     return true;
 }
 
+// True if planes of both are where the caller has them, or of both in the slots' memory.
+static bool is_placed_alike(const struct image *a, const struct image *callers_a,
+                            const struct image *b, const struct image *callers_b)
+{
+    for (int p = 0; p < FORMAT_PLANES; p++)
+        if ((a->data[p] == callers_a->data[p]) != (b->data[p] == callers_b->data[p]))
+            return false;
+    return lies_alike(a, b);
+}
+
 // True if frame `k` lies like the first, where passes find it and where the caller has it.
 static bool lies_like_first(const struct cuda_executor *self, const struct device_frames *frames,
                             int k)
 {
     const struct work *first = &frames->work[0], *other = &frames->work[k];
-    bool alike = lies_alike(&frames->source[0], &frames->source[k]) &&
-                 (!first->source_on_device || lies_alike(&first->source, &other->source));
+    bool alike =
+        is_placed_alike(&frames->source[0], &first->source, &frames->source[k], &other->source) &&
+        (!first->source_on_device || lies_alike(&first->source, &other->source));
     for (int n = 0; n < program_pictures(self->plan->program); n++)
         alike =
-            alike && lies_alike(&frames->target[n][0], &frames->target[n][k]) &&
+            alike &&
+            is_placed_alike(&frames->target[n][0], work_target(first, n), &frames->target[n][k],
+                            work_target(other, n)) &&
             (!first->target_on_device || lies_alike(work_target(first, n), work_target(other, n)));
     return alike;
 }

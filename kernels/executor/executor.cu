@@ -293,8 +293,9 @@ static enum status begin_group(struct cuda_executor *self, struct cuda_slot *lea
     return status;
 }
 
-// True if a group uses no memory of the executor's, so that nobody has to wait for it there: its
-// kernels, on the caller's stream and in no graph, see planes of the caller's and read no table.
+// True if a group uses no memory of the executor's, so that nobody has to wait for it there: its only
+// kernel, on the caller's stream and in no graph, sees planes of the caller's and reads no table. Where
+// planes are taken apart there are more.
 static bool touches_frames_alone(const struct cuda_executor *self, const struct cuda_slot *lead)
 {
     return lead->lane == LANE_NONE && !lead->by_graph && !lead->uploads &&

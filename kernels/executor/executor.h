@@ -79,7 +79,7 @@ struct device_frames {
     int count;
     const struct work *work;
     uint8_t *memory; // the first slot's
-    bool in_slots;   // planes lie in the slots' memory
+    bool in_slots;   // planes lie in the slots' memory, but for those that a pass takes apart
 };
 
 struct cuda_executor {

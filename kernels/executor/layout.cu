@@ -94,7 +94,7 @@ static void lay_out_planes_apart(struct slot_layout *layout, const struct plan *
         const struct pass_parts parts = pass_parts(pass);
         int columns = subsampled(width, pass->grid.shift_x);
         int rows = subsampled(height, pass->grid.shift_y);
-        if (!pass_stencils(pass) || pass_is_near(pass))
+        if (!pass_stencils(pass) || pass_is_compact(pass))
             continue;
         if (!pass->mix)
             enlarge(&apart, planes_bytes(plan, pass->source[0], parts.planes, columns, rows,
@@ -107,33 +107,39 @@ static void lay_out_planes_apart(struct slot_layout *layout, const struct plan *
     layout->results = reserve(&layout->bytes, results);
 }
 
-// Passes take turns at the scratch memory: it is as large as the most that one of them wants.
+// Passes take turns at the scratch memory: it is as large as the most that one of them wants. Those that
+// take pixels apart want as much for each part.
 static void lay_out_scratch(struct slot_layout *layout, const struct plan *plan,
                             const struct pass_constants *constants, int width, int height)
 {
     size_t mixed = 0, between = 0, scratch = 0;
-    int parts = 1;
+    int most_parts = 0;
     for (int k = 0; k < plan->passes; k++) {
         const struct plan_pass *pass = &plan->pass[k];
         int stencils = pass_stencils(pass);
-        if (stencils && !pass_is_near(pass) && pass_parts(pass).filtered > parts)
-            parts = pass_parts(pass).filtered;
+        int parts = stencils && !pass_is_compact(pass) ? pass_parts(pass).filtered : 1;
+        most_parts = parts > most_parts ? parts : most_parts;
         for (int n = 0; n < pass_operations(pass); n++) {
             struct op_use use = pass_use(pass, &constants[k], n, width, height);
             const struct op_kernels *row = op_kernels(use.op);
             size_t plane = scratch_bytes(use.width, use.height, sample_bytes(use.depth));
-            enlarge(&scratch, row->scratch ? row->scratch(&use) : 0);
+            size_t own = row->scratch ? aligned(row->scratch(&use)) : 0;
+            enlarge(&scratch, own);
+            if (parts > 1)
+                enlarge(&layout->scratch_step, own);
             if (n == 0 && pass->mix)
                 enlarge(&mixed, plane);
             if (n + 1 < stencils)
                 enlarge(&between, plane);
+            if (n + 1 < stencils && parts > 1)
+                enlarge(&layout->between_step, plane);
         }
     }
+    enlarge(&between, (size_t)most_parts * layout->between_step);
+    enlarge(&scratch, (size_t)most_parts * layout->scratch_step);
     layout->mixed = reserve(&layout->bytes, mixed);
-    layout->between_step = aligned(between);
-    layout->scratch_step = aligned(scratch);
-    layout->between = reserve(&layout->bytes, (size_t)parts * layout->between_step);
-    layout->scratch = reserve(&layout->bytes, (size_t)parts * layout->scratch_step);
+    layout->between = reserve(&layout->bytes, between);
+    layout->scratch = reserve(&layout->bytes, scratch);
 }
 
 enum status layout_init(struct slot_layout *layout, const struct plan *plan,

@@ -27,11 +27,11 @@ struct slot_layout {
     struct region *buffer;                             // of the plan
     struct analysis_region *analysis;                  // of the program
     size_t mixed;                                      // scratch: what a mix makes for a stencil
-    size_t apart,
-        results;    // scratch: planes of pixels taken apart, and of what stencils make of them
-    size_t between; // scratch: what the first of two stencils makes for the second ...
-    size_t scratch; // scratch: of operations ...
-    size_t between_step, scratch_step; // ... for the first part of pixels; from a part to the next
+    size_t apart;                                      // scratch: planes of pixels taken apart ...
+    size_t results;                                    // ... and of what stencils make of them
+    size_t between; // scratch: what the first of two stencils makes for the second
+    size_t scratch; // scratch: of operations
+    size_t between_step, scratch_step; // of these two from a part of pixels to the next
     size_t bytes;                      // of a slot
     bool works;                        // there is more than the planes of pictures
 };

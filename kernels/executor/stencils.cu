@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "kernels/executor/views.h"
-#include "kernels/stencil/near.h"
+#include "kernels/stencil/compact.h"
 
 // ---- pictures ----
 
@@ -153,17 +153,22 @@ static struct view planes_as_pictures(const struct planes *planes)
     return view_plain(planes->memory, planes->step, planes->stride, planes->bytes);
 }
 
-bool pass_is_near(const struct plan_pass *pass)
+bool pass_is_compact(const struct plan_pass *pass)
 {
     return pass->steps == 1 && pass->targets == 1 && pass->load_depth == 8 &&
            pass->grid.depth == 8 &&
-           near_takes(pass_stencil(pass, 0), pass->together, pass->kept | pass->filled);
+           compact_takes(pass_stencil(pass, 0), pass->together, pass->kept | pass->filled);
+}
+
+static bool lies_side_by_side(const struct view *view)
+{
+    return view->step == view->bytes;
 }
 
 // True if samples lie side by side, but not as stencils want them.
-static bool is_loose(const struct view *view)
+static bool wants_planes(const struct view *view)
 {
-    return view->step == view->bytes && !(view->plain && view_is_aligned(view, 16));
+    return lies_side_by_side(view) && !(view->plain && view_is_aligned(view, 16));
 }
 
 // What a pass with stencils reads and writes.
@@ -184,9 +189,9 @@ static void find_planes(const struct cuda_executor *self, const struct plan_pass
     ends->source.width /= pass->together;
     ends->sink.width /= pass->together;
     ends->splits =
-        joined || (!pass->mix && source.place == PLACE_INPUT && is_loose(&ends->source.view));
+        joined || (!pass->mix && source.place == PLACE_INPUT && wants_planes(&ends->source.view));
     ends->merges = joined || (pass->targets == 1 && target.place == PLACE_OUTPUT &&
-                              is_loose(&ends->sink.view[0]));
+                              wants_planes(&ends->sink.view[0]));
     if (ends->splits)
         ends->source_planes =
             planes_for(self, frames, source, layout->apart, &ends->sink, pass->load_depth);
@@ -257,10 +262,11 @@ static struct pictures pictures_of(const struct cuda_executor *self,
 }
 
 // The only stencil of a pass on bytes as they lie.
-static struct near_stencil near_of(const struct plan_pass *pass,
-                                   const struct pass_constants *constants, const struct ends *ends)
+static struct compact_stencil compact_of(const struct plan_pass *pass,
+                                         const struct pass_constants *constants,
+                                         const struct ends *ends)
 {
-    struct near_stencil near = {
+    struct compact_stencil compact = {
         .stencil = {.op = pass_stencil(pass, 0),
                     .depth = stencil_depth(pass, 0),
                     .source = ends->source,
@@ -270,9 +276,9 @@ static struct near_stencil near_of(const struct plan_pass *pass,
         .samples = pass->together,
         .kept = pass->kept,
         .filled = pass->filled};
-    near.stencil.source.border = near.stencil.op->border;
-    near.stencil.source.border_value = near.stencil.op->border_value;
-    return near;
+    compact.stencil.source.border = compact.stencil.op->border;
+    compact.stencil.source.border_value = compact.stencil.op->border_value;
+    return compact;
 }
 
 cudaError_t stencils_async(const struct cuda_executor *self, const struct plan_pass *pass,
@@ -284,9 +290,10 @@ cudaError_t stencils_async(const struct cuda_executor *self, const struct plan_p
     cudaError_t error = first_source_async(self, pass, constants, frames, &ends.source, stream);
     sink_view(self, pass, frames, &constants->lookup[pass_stencils(pass)], &ends.sink);
     find_planes(self, pass, frames, &ends);
-    if (!error && (ends.splits || ends.merges) && pass_is_near(pass)) {
-        const struct near_stencil near = near_of(pass, constants, &ends);
-        return near_async(&near, stream);
+    if (!error && (ends.splits || ends.merges) && pass_is_compact(pass) &&
+        lies_side_by_side(&ends.source.view) && lies_side_by_side(&ends.sink.view[0])) {
+        const struct compact_stencil compact = compact_of(pass, constants, &ends);
+        return compact_async(&compact, stream);
     }
     if (!error && ends.splits)
         error = split_async(self, pass, &parts, &ends, stream);

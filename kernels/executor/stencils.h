@@ -1,9 +1,10 @@
 // Passes with stencils, and what their kernels work on.
 //
-// Stencils read samples that lie side by side at multiples of sixteen bytes: those of pixels, of other
-// units than samples, and of planes at other addresses are taken apart into planes of the slot's
-// memory, and their results put together again (pixels_split_async(), pixels_merge_async()). A single
-// stencil of small radius is made of bytes where they lie (kernels/stencil/near.h).
+// Stencils are fastest on samples that lie side by side at multiples of sixteen bytes. All components of
+// pixels of one pass, units that are no samples, and planes at other addresses are taken apart into such
+// planes of the slot's memory, and results put together again (pixels_split_async(),
+// pixels_merge_async()); a single stencil of small radius is made of bytes where they lie
+// (kernels/stencil/compact.h). Single components of pixels are gathered and scattered.
 #pragma once
 
 #include "kernels/executor/executor.h"
@@ -18,8 +19,9 @@ struct pass_parts {
 
 struct pass_parts pass_parts(const struct plan_pass *pass);
 
-// True if kernels/stencil/near.h makes a pass with stencils, of bytes wherever they lie.
-bool pass_is_near(const struct plan_pass *pass);
+// True if kernels/stencil/compact.h makes a pass with stencils, of bytes side by side at any address and
+// into such.
+bool pass_is_compact(const struct plan_pass *pass);
 
 // Enqueue the pass.
 cudaError_t stencils_async(const struct cuda_executor *self, const struct plan_pass *pass,

@@ -9,12 +9,12 @@
 //   separable    two rows' samples of a column side by side in a word: dp2a multiplies both with their
 //                taps. Then along the row in 32 bits.
 //   convolve     each row adds to the sums of all results that it is within reach of: two sums in a
-//                word, which hold weights of 128 in all
-//   box          as well, of the row's own sums
+//                word, with room for weights whose sizes sum to 128
+//   box          each row's own sums are added in the same way
 //
 // Two numbers in a word: H. S. Warren, Hacker's Delight, 2012, section 2-18.
 #define DEPENDENT_LAUNCHES
-#include "kernels/stencil/near.h"
+#include "kernels/stencil/compact.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -27,15 +27,15 @@
 
 enum {
     STRIP_COLUMNS = (WARP - 2) * VEC4, // of results
-    NEAR_RADIUS = 2,                   // at most
-    MOST_WEIGHTS = (2 * NEAR_RADIUS + 1) * (2 * NEAR_RADIUS + 1),
+    COMPACT_RADIUS = 2,                // at most
+    MOST_WEIGHTS = (2 * COMPACT_RADIUS + 1) * (2 * COMPACT_RADIUS + 1),
     WEIGHT_SIZES = 128, // of all weights, at most
     LEAST_ROWS = 4,     // of results that a warp makes ...
     MOST_ROWS = 16,     // ... as many as leave so many warps
-    NEAR_WARPS = 132 * 24,
+    COMPACT_WARPS = 132 * 24,
 };
 
-struct near {
+struct compact {
     struct source source;
     struct sink sink;
     unsigned kept, filled;
@@ -62,14 +62,14 @@ struct lane {
     const uint8_t *at; // in row 0, if it is an inner one
 };
 
-// Their words in a row as they were asked for; `shift` bytes belong to what is before them.
+// The words of four pixels in a row, as they were asked for; `shift` bytes belong to what is before them.
 template <int SAMPLES> struct row_words {
     uint32_t word[SAMPLES + 1];
     int shift;
     bool outside; // the row is beyond the picture, and of the border value
 };
 
-static __device__ inline struct lane lane_of(const struct near *n, int samples)
+static __device__ inline struct lane lane_of(const struct compact *n, int samples)
 {
     struct lane lane = {.x = (int)(blockIdx.x * STRIP_COLUMNS + threadIdx.x * VEC4) - VEC4};
     lane.inner = lane.x >= 0 && lane.x + VEC4 <= n->source.width;
@@ -82,9 +82,9 @@ static __device__ inline struct lane lane_of(const struct near *n, int samples)
     return lane;
 }
 
-// Byte by byte, of columns and rows that the border rule puts there.
+// A row's pixels byte by byte, from columns and rows that the border rule puts there.
 template <int SAMPLES>
-static __device__ inline void row_gather(const struct near *n, const struct lane *lane, int y,
+static __device__ inline void row_gather(const struct compact *n, const struct lane *lane, int y,
                                          struct row_words<SAMPLES> *to)
 {
     int row = extended_index(n->source.border, y, n->source.height);
@@ -101,9 +101,9 @@ static __device__ inline void row_gather(const struct near *n, const struct lane
     }
 }
 
-// Two rows. Words around pixels are the picture's own but for those of its first and last row.
+// Rows y and y + 1. Words around pixels are the picture's own but for those of its first and last row.
 template <int SAMPLES>
-static __device__ inline void rows_load(const struct near *n, const struct lane *lane, int y,
+static __device__ inline void rows_load(const struct compact *n, const struct lane *lane, int y,
                                         struct row_words<SAMPLES> to[2])
 {
     bool within = y >= 1 && y + 2 < n->source.height;
@@ -124,7 +124,7 @@ static __device__ inline void rows_load(const struct near *n, const struct lane 
 
 // A word of each component, and the border value where that is.
 template <int SAMPLES>
-static __device__ inline void row_take(const struct near *n, const struct lane *lane,
+static __device__ inline void row_take(const struct compact *n, const struct lane *lane,
                                        const struct row_words<SAMPLES> *from,
                                        uint32_t plane[SAMPLES])
 {
@@ -168,7 +168,7 @@ static __device__ inline void row_lanes(uint32_t word, uint32_t lanes[2 * RADIUS
 // take() has the rows y and y + 1, and makes y - radius and y - radius + 1, two words; the first ones, before
 // as many rows have come, are nothing. What stays as it is goes through delay() instead.
 
-template <int RADIUS_> struct near_separable {
+template <int RADIUS_> struct compact_separable {
     enum { RADIUS = RADIUS_, PAIRS = RADIUS + 1 };
     uint32_t pair[PAIRS][2]; // two rows' samples side by side: columns 0 and 1, 2 and 3
 
@@ -178,7 +178,7 @@ template <int RADIUS_> struct near_separable {
         int x[RADIUS + 1];
     };
 
-    static __device__ inline struct constants constants_of(const struct near *n)
+    static __device__ inline struct constants constants_of(const struct compact *n)
     {
         struct constants c;
         for (int k = 0; k < PAIRS; k++) {
@@ -208,7 +208,7 @@ template <int RADIUS_> struct near_separable {
     }
 
     // Four columns of t in two words.
-    __device__ inline void down(const struct near *n, const uint32_t taps[PAIRS],
+    __device__ inline void down(const struct compact *n, const uint32_t taps[PAIRS],
                                 uint32_t t[2]) const
     {
         uint32_t sum[VEC4], half = 1u << n->shift_y >> 1;
@@ -223,7 +223,7 @@ template <int RADIUS_> struct near_separable {
             t[i] = __byte_perm(sum[2 * i] >> n->shift_y, sum[2 * i + 1] >> n->shift_y, 0x5410);
     }
 
-    __device__ inline uint32_t along(const struct near *n, const struct constants *c,
+    __device__ inline uint32_t along(const struct compact *n, const struct constants *c,
                                      const uint32_t t[2]) const
     {
         const uint32_t word[4] = {left_of(t[1]), t[0], t[1], right_of(t[0])};
@@ -245,7 +245,7 @@ template <int RADIUS_> struct near_separable {
         return four.word;
     }
 
-    __device__ inline void take(const struct near *n, const struct constants *c, uint32_t above,
+    __device__ inline void take(const struct compact *n, const struct constants *c, uint32_t above,
                                 uint32_t below, uint32_t made[2])
     {
         shift();
@@ -260,7 +260,7 @@ template <int RADIUS_> struct near_separable {
 };
 
 // Sums of results that rows are still to come for, the uppermost first: of samples 0 and 2, 1 and 3.
-template <int RADIUS_> struct near_sums {
+template <int RADIUS_> struct compact_sums {
     enum { RADIUS = RADIUS_, SIDE = 2 * RADIUS + 1 };
     uint32_t sum[SIDE][2];
 
@@ -287,12 +287,12 @@ template <int RADIUS_> struct near_sums {
     }
 };
 
-template <int RADIUS_> struct near_convolve : near_sums<RADIUS_> {
+template <int RADIUS_> struct compact_convolve : compact_sums<RADIUS_> {
     enum { RADIUS = RADIUS_, SIDE = 2 * RADIUS + 1 };
     struct constants {
     };
 
-    static __device__ inline struct constants constants_of(const struct near *)
+    static __device__ inline struct constants constants_of(const struct compact *)
     {
         return {};
     }
@@ -304,7 +304,7 @@ template <int RADIUS_> struct near_convolve : near_sums<RADIUS_> {
     }
 
     // Two results of sums that nothing is added to, nor shifted out of.
-    static __device__ inline uint32_t limited(const struct near *n, uint32_t sums)
+    static __device__ inline uint32_t limited(const struct compact *n, uint32_t sums)
     {
         uint32_t lanes = apart(sums);
         if (n->end.absolute)
@@ -312,7 +312,7 @@ template <int RADIUS_> struct near_convolve : near_sums<RADIUS_> {
         return lanes_clamp(lanes, n->end.low, n->end.high);
     }
 
-    __device__ inline uint32_t row(const struct near *n, uint32_t word)
+    __device__ inline uint32_t row(const struct compact *n, uint32_t word)
     {
         uint32_t lanes[2 * RADIUS + 2], whole[2];
         row_lanes<RADIUS>(word, lanes);
@@ -335,7 +335,7 @@ template <int RADIUS_> struct near_convolve : near_sums<RADIUS_> {
         return four.word;
     }
 
-    __device__ inline void take(const struct near *n, const struct constants *, uint32_t above,
+    __device__ inline void take(const struct compact *n, const struct constants *, uint32_t above,
                                 uint32_t below, uint32_t made[2])
     {
         made[0] = row(n, above);
@@ -343,17 +343,17 @@ template <int RADIUS_> struct near_convolve : near_sums<RADIUS_> {
     }
 };
 
-template <int RADIUS_> struct near_box : near_sums<RADIUS_> {
+template <int RADIUS_> struct compact_box : compact_sums<RADIUS_> {
     enum { RADIUS = RADIUS_, SIDE = 2 * RADIUS + 1 };
     struct constants {
     };
 
-    static __device__ inline struct constants constants_of(const struct near *)
+    static __device__ inline struct constants constants_of(const struct compact *)
     {
         return {};
     }
 
-    __device__ inline uint32_t row(const struct near *n, uint32_t word)
+    __device__ inline uint32_t row(const struct compact *n, uint32_t word)
     {
         uint32_t lanes[2 * RADIUS + 2], along[2] = {0, 0}, whole[2];
         row_lanes<RADIUS>(word, lanes);
@@ -374,7 +374,7 @@ template <int RADIUS_> struct near_box : near_sums<RADIUS_> {
         return four.word;
     }
 
-    __device__ inline void take(const struct near *n, const struct constants *, uint32_t above,
+    __device__ inline void take(const struct compact *n, const struct constants *, uint32_t above,
                                 uint32_t below, uint32_t made[2])
     {
         made[0] = row(n, above);
@@ -434,7 +434,7 @@ static __device__ inline void row_store(struct strip_row<SAMPLES> *strip, uint8_
 // Two rows of results of each component. Of pixels of two or four samples the last may be one that
 // stays, or a filler.
 template <int SAMPLES, typename Stencil>
-static __device__ inline void make_rows(const struct near *n,
+static __device__ inline void make_rows(const struct compact *n,
                                         const typename Stencil::constants *constants,
                                         Stencil stencil[SAMPLES], uint32_t plane[2][SAMPLES],
                                         uint32_t made[2][SAMPLES])
@@ -454,14 +454,14 @@ static __device__ inline void make_rows(const struct near *n,
 
 template <int SAMPLES, typename Stencil>
 static __global__ void __launch_bounds__(WARP *WARPS, SAMPLES > 3 ? 2 : 3)
-    near_pixels(const __grid_constant__ struct near n)
+    compact_pixels(const __grid_constant__ struct compact n)
 {
     __shared__ struct strip_row<SAMPLES> strips[WARPS];
     const struct lane lane = lane_of(&n, SAMPLES);
     int first = (blockIdx.y * WARPS + threadIdx.y) * n.rows;
     int last = min(first + n.rows, n.sink.height);
     if (first >= last)
-        return;
+        return; // the block's first warp has a row, and waits
     const typename Stencil::constants constants = Stencil::constants_of(&n);
     int column = blockIdx.x * STRIP_COLUMNS;
     int count = min(n.sink.width - column, (int)STRIP_COLUMNS) * SAMPLES;
@@ -501,9 +501,10 @@ static bool are_taps(const int32_t *tap, int radius)
 
 static bool takes_separable(const struct op_separable *op)
 {
-    return op->radius_x == op->radius_y && op->radius_x >= 1 && op->radius_x <= NEAR_RADIUS &&
-           !op->decimate_x && !op->decimate_y && !op->amount && op->fraction <= 8 &&
-           op->bits <= 15 && are_taps(op->tap_x, op->radius_x) && are_taps(op->tap_y, op->radius_y);
+    return op->bits >= op->fraction && op->radius_x == op->radius_y && op->radius_x >= 1 &&
+           op->radius_x <= COMPACT_RADIUS && !op->decimate_x && !op->decimate_y && !op->amount &&
+           op->fraction <= 8 && op->bits <= 15 && are_taps(op->tap_x, op->radius_x) &&
+           are_taps(op->tap_y, op->radius_y);
 }
 
 static int64_t weight_of(const struct op_convolve *op, int row, int column)
@@ -516,13 +517,13 @@ static int64_t weight_of(const struct op_convolve *op, int row, int column)
 
 // Weights that all divide by two say the same with a bit less of fraction. Returns the radius of the
 // square around a result's place that has them, as small as they can be; 0: they do not fit.
-static int set_weights(const struct op_convolve *op, struct near *n)
+static int set_weights(const struct op_convolve *op, struct compact *n)
 {
     int radius = max(max(op->origin_x, op->width - 1 - op->origin_x),
                      max(op->origin_y, op->height - 1 - op->origin_y));
     int side = 2 * radius + 1, shift = 0;
     int64_t sizes = 0, all = 0;
-    if (radius > NEAR_RADIUS || op->column_shift || llabs(op->offset) > 1 << 30)
+    if (radius > COMPACT_RADIUS || op->column_shift || llabs(op->offset) > 1 << 30)
         return 0;
     for (int k = 0; k < op->width * op->height; k++)
         all |= weight_of(op, k / op->width, k % op->width);
@@ -539,6 +540,8 @@ static int set_weights(const struct op_convolve *op, struct near *n)
     }
     n->end = convolve_end_of(op);
     n->end.bits -= shift;
+    if (n->end.bits > 31)
+        return 0;
     n->end.offset >>= shift;
     n->whole = !n->end.bits && !n->end.offset && !n->end.base;
     return radius;
@@ -549,68 +552,78 @@ static bool is_of_bytes(const struct view *view)
     return view->bytes == 1 && view->step == 1;
 }
 
-// The kernel of a stencil for pixels of each number of samples, and what it needs; NULL: there is none.
-typedef void near_kernel(struct near n);
-#define KERNELS(...)                                                                           \
-    {                                                                                          \
-        near_pixels<1, __VA_ARGS__>, near_pixels<2, __VA_ARGS__>, near_pixels<3, __VA_ARGS__>, \
-            near_pixels<4, __VA_ARGS__>                                                        \
+// A box's sums are divided by a product with the reciprocal of how many samples they have: exact for
+// odd numbers of these, up to 2^15.
+static void set_reciprocal(int radius, struct compact *n)
+{
+    uint32_t count = (uint32_t)((2 * radius + 1) * (2 * radius + 1));
+    n->half = count / 2;
+    n->reciprocal = UINT32_MAX / count + 1;
+}
+
+// Kernels by the number of a pixel's samples.
+typedef void compact_kernel(struct compact n);
+#define KERNELS(...)                                                       \
+    {                                                                      \
+        compact_pixels<1, __VA_ARGS__>, compact_pixels<2, __VA_ARGS__>,    \
+            compact_pixels<3, __VA_ARGS__>, compact_pixels<4, __VA_ARGS__> \
     }
 
-static near_kernel *find_kernel(const struct op *op, int samples, struct near *n)
+// Choose the kernel of a stencil, and set what it needs of it but taps; NULL: there is none.
+static compact_kernel *choose_kernel(const struct op *op, int samples, struct compact *n)
 {
-    static near_kernel *const separable[NEAR_RADIUS][FORMAT_COMPONENTS] = {
-        KERNELS(near_separable<1>), KERNELS(near_separable<2>)};
-    static near_kernel *const convolve[NEAR_RADIUS][FORMAT_COMPONENTS] = {
-        KERNELS(near_convolve<1>), KERNELS(near_convolve<2>)};
-    static near_kernel *const box[NEAR_RADIUS][FORMAT_COMPONENTS] = {KERNELS(near_box<1>),
-                                                                     KERNELS(near_box<2>)};
-    int radius, last = samples - 1;
+    static compact_kernel *const separable[COMPACT_RADIUS][FORMAT_COMPONENTS] = {
+        KERNELS(compact_separable<1>), KERNELS(compact_separable<2>)};
+    static compact_kernel *const convolve[COMPACT_RADIUS][FORMAT_COMPONENTS] = {
+        KERNELS(compact_convolve<1>), KERNELS(compact_convolve<2>)};
+    static compact_kernel *const box[COMPACT_RADIUS][FORMAT_COMPONENTS] = {KERNELS(compact_box<1>),
+                                                                           KERNELS(compact_box<2>)};
     if (op->kind == OP_SEPARABLE && takes_separable(&op->separable)) {
         n->shift_y = op->separable.bits - op->separable.fraction;
         n->shift_x = op->separable.bits + op->separable.fraction;
-        return separable[op->separable.radius_x - 1][last];
+        return separable[op->separable.radius_x - 1][samples - 1];
     }
-    if (op->kind == OP_CONVOLVE && (radius = set_weights(&op->convolve, n)))
-        return convolve[radius - 1][last];
-    radius = op->box.radius_x;
-    if (op->kind == OP_BOX && radius == op->box.radius_y && radius >= 1 && radius <= NEAR_RADIUS) {
-        uint32_t count = (uint32_t)((2 * radius + 1) * (2 * radius + 1));
-        n->half = count / 2;
-        n->reciprocal = UINT32_MAX / count + 1;
-        return box[radius - 1][last];
+    if (op->kind == OP_CONVOLVE) {
+        int radius = set_weights(&op->convolve, n);
+        return radius ? convolve[radius - 1][samples - 1] : NULL;
+    }
+    if (op->kind == OP_BOX && op->box.radius_x == op->box.radius_y && op->box.radius_x >= 1 &&
+        op->box.radius_x <= COMPACT_RADIUS) {
+        set_reciprocal(op->box.radius_x, n);
+        return box[op->box.radius_x - 1][samples - 1];
     }
     return NULL;
 }
 
-bool near_takes(const struct op *op, int samples, unsigned spared)
+bool compact_takes(const struct op *op, int samples, unsigned spared)
 {
-    struct near n = {};
+    struct compact n = {};
     bool last = samples % 2 == 0 && spared == 1u << (samples - 1);
-    return (!spared || last) && find_kernel(op, samples, &n);
+    return (!spared || last) && choose_kernel(op, samples, &n);
 }
 
 // As many rows of results as leave enough warps, an even number.
 static int rows_of_warp(const struct sink *sink)
 {
     int strips = (sink->width + STRIP_COLUMNS - 1) / STRIP_COLUMNS * sink->frames;
-    int rows = (sink->height * strips / NEAR_WARPS + 2) / 2 * 2;
+    int rows = (sink->height * strips / COMPACT_WARPS + 2) / 2 * 2;
     return std::min(std::max(rows, (int)LEAST_ROWS), (int)MOST_ROWS);
 }
 
-cudaError_t near_async(const struct near_stencil *near, cudaStream_t stream)
+cudaError_t compact_async(const struct compact_stencil *compact, cudaStream_t stream)
 {
-    const struct stencil *stencil = &near->stencil;
-    struct near n = {
+    const struct stencil *stencil = &compact->stencil;
+    struct compact n = {
         .source = stencil->source,
         .sink = stencil->sink,
-        .kept = near->kept,
-        .filled = near->filled,
+        .kept = compact->kept,
+        .filled = compact->filled,
         .tap_x = stencil->constants[0],
         .tap_y = stencil->constants[1],
     };
-    near_kernel *kernel = find_kernel(stencil->op, near->samples, &n);
+    compact_kernel *kernel = choose_kernel(stencil->op, compact->samples, &n);
     assert(kernel && stencil->depth == 8 && stencil->sink.views == 1);
+    assert(compact_takes(stencil->op, compact->samples, compact->kept | compact->filled));
     assert(is_of_bytes(&stencil->source.view) && is_of_bytes(&stencil->sink.view[0]));
     assert(!stencil->source.lookup.table && !stencil->sink.lookup.table);
     n.rows = rows_of_warp(&n.sink);

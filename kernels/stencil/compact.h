@@ -6,13 +6,15 @@
 
 // A stencil on pixels. `stencil`: source and sink are the samples of all of a row's pixels as one
 // component, of bytes side by side; their widths are those of pixels.
-struct near_stencil {
+struct compact_stencil {
     struct stencil stencil;
-    int samples;           // of a pixel
-    unsigned kept, filled; // bit k: samples of place k stay as they are, or have all bits
+    int samples; // of a pixel
+    unsigned kept,
+        filled; // bit k: samples of place k stay as they are, or have all bits; at most the
+                // last of pixels of two or four
 };
 
-// Whether near_async() makes a stencil, of bytes side by side and into such, on pixels of which so many
+// Whether compact_async() makes a stencil, of bytes side by side and into such, on pixels of which so many
 // samples are spared: kept | filled.
-bool near_takes(const struct op *op, int samples, unsigned spared);
-cudaError_t near_async(const struct near_stencil *near, cudaStream_t stream);
+bool compact_takes(const struct op *op, int samples, unsigned spared);
+cudaError_t compact_async(const struct compact_stencil *compact, cudaStream_t stream);
