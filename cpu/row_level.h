@@ -47,7 +47,7 @@ struct row_parts {
     int step;  // samples from one to the next
 
     // ---- of pixels ----
-    bool of_bytes;                              // pixels are plain bytes, before and after
+    bool plain;                                 // before and after samples lie as in rows
     int ahead;                                  // rows_ahead()
     int place[FORMAT_COMPONENTS];               // in a pixel, of each part
     struct component source[FORMAT_COMPONENTS]; // by place; `offset` is from the start of a row

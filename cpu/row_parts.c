@@ -73,35 +73,42 @@ void row_parts_load(struct row_pipeline *pipeline, int y, void *to)
         load_place(pipeline, from, parts->place[k], row[k]);
 }
 
-// Component by component.
-static void store_places(struct row_pipeline *pipeline, const struct pixels *f, uint8_t *to)
+static void load_kept(const struct row_pipeline *pipeline, const struct pixels *f)
+{
+    for (int k = 0; k < f->count; k++)
+        if (f->kept >> k & 1)
+            load_place(pipeline, f->source, k, pipeline->parts.spared[k]);
+}
+
+static void store_pixels(const struct row_pipeline *pipeline, const struct pixels *f, uint8_t *to)
 {
     const struct row_parts *parts = &pipeline->parts;
+    const struct row_kernels *rows = pipeline->rows;
     const struct component *at = parts->target;
     int bytes = sample_bytes(pipeline->pass->grid.depth);
-    for (int k = 0; k < f->count; k++) {
-        if (f->kept >> k & 1)
-            load_place(pipeline, f->source, k, parts->spared[k]);
-        pipeline->rows->store[bytes - 1](f->from[k], &at[k], to + at[k].offset, parts->width);
+    if (bytes == 1 && parts->plain && rows->store_pixels && rows->store_pixels(f, to, parts->width))
+        return;
+    load_kept(pipeline, f);
+    if (bytes == 2 && parts->plain) {
+        rows->store_pixels_16(f, (sample16 *)to, parts->width);
+        return;
     }
+    for (int k = 0; k < f->count; k++)
+        rows->store[bytes - 1](f->from[k], &at[k], to + at[k].offset, parts->width);
 }
 
 void row_parts_store(struct row_pipeline *pipeline, const void *row, int y)
 {
     const struct row_parts *parts = &pipeline->parts;
     const struct plan_pass *pass = pipeline->pass;
-    const struct row_kernels *rows = pipeline->rows;
     struct pixels f = {.count = pass->together, .kept = pass->kept, .ahead = parts->ahead};
-    uint8_t *to = (uint8_t *)pixels(pipeline, pass->target[0], y);
     int bytes = sample_bytes(pass->grid.depth);
     f.source = pixels(pipeline, pass->source[0], y);
     for (int k = 0; k < f.count; k++)
         f.from[k] = parts->spared[k];
     for (int k = 0; k < parts->count; k++)
         f.from[parts->place[k]] = part(parts, row, bytes, k);
-    bool stored = parts->of_bytes && rows->store_pixels && rows->store_pixels(&f, to, parts->width);
-    if (!stored)
-        store_places(pipeline, &f, to);
+    store_pixels(pipeline, &f, (uint8_t *)pixels(pipeline, pass->target[0], y));
 }
 
 // ---- construction ----
@@ -153,8 +160,9 @@ static enum status init_places(struct row_pipeline *pipeline)
             return STATUS_MEMORY;
         row_fill(parts->spared[k], sample_bytes(depth), columns, max_sample(depth));
     }
-    parts->of_bytes = component_is_plain(plan_component(pipeline->plan, pass->source[0]), 8) &&
-                      component_is_plain(plan_component(pipeline->plan, pass->target[0]), 8);
+    parts->plain = component_is_plain(plan_component(pipeline->plan, pass->source[0]),
+                                      pass->source_grid[0].depth) &&
+                   component_is_plain(plan_component(pipeline->plan, pass->target[0]), depth);
     return STATUS_OK;
 }
 

@@ -116,11 +116,32 @@ static void check_store_pixels(const struct row_kernels *rows, struct pixels f, 
     free(source);
 }
 
+static void check_store_pixels_16(const struct row_kernels *rows, int count, int width)
+{
+    static uint16_t from[MOST_COMPONENTS][PIXELS];
+    static uint8_t to[2 * GUARD + 2 * MOST_COMPONENTS * PIXELS + 1];
+    struct pixels f = {.count = count};
+    uint8_t *first = to + GUARD + width % 2; // at odd addresses, too
+    for (int c = 0; c < count; c++) {
+        f.from[c] = from[c];
+        for (int x = 0; x < PIXELS; x++)
+            from[c][x] = (uint16_t)(x * 777 + c * 9001);
+    }
+    memset(to, 77, sizeof to);
+    rows->store_pixels_16(&f, (sample16 *)first, width);
+    for (int k = 0; k < count * width; k++)
+        assert_memory_equal(first + 2 * k, &from[k % count][k / count], 2);
+    check_guards(first - GUARD, 2 * count * width);
+}
+
 static void pixels_are_put_together(void **state)
 {
     (void)state;
     for (size_t k = 0; k < sizeof levels / sizeof *levels; k++) {
         const struct row_kernels *rows = rows_select(levels[k]);
+        for (int count = 2; rows && count <= MOST_COMPONENTS; count++)
+            for (int width = 1; width < PIXELS; width++)
+                check_store_pixels_16(rows, count, width);
         for (int count = 2; rows && rows->store_pixels && count <= MOST_COMPONENTS; count++)
             for (int width = 1; width < PIXELS; width++)
                 for (unsigned kept = 0; kept < 1u << count; kept += width % 3 ? 1 : 2)

@@ -339,6 +339,26 @@ static void scatter_bytes(const uint8_t *from, uint8_t *to, int step, int offset
 }
 #endif
 
+INLINE void store_some_16(const struct pixels *pixels, int count, sample16 *restrict to, int width)
+{
+    const uint16_t *restrict from[FORMAT_COMPONENTS];
+    for (int c = 0; c < count; c++)
+        from[c] = pixels->from[c];
+    for (int x = 0; x < width; x++)
+        for (int c = 0; c < count; c++)
+            to[x * count + c] = from[c][x];
+}
+
+static void store_pixels_16(const struct pixels *pixels, sample16 *to, int width)
+{
+    if (pixels->count == 2)
+        store_some_16(pixels, 2, to, width);
+    else if (pixels->count == 3)
+        store_some_16(pixels, 3, to, width);
+    else
+        store_some_16(pixels, 4, to, width);
+}
+
 // Whole patterns are loops of a constant length, which become vectors.
 static void spare(const uint8_t *restrict from, const struct spared *spared, uint8_t *restrict to,
                   int bytes)
@@ -477,6 +497,7 @@ const struct row_kernels ROWS_TABLE = {
     .name = ROWS_NAME,
     .load = BOTH(load),
     .any_bit = any_bit,
+    .store_pixels_16 = store_pixels_16,
     .spare = spare,
     .store = BOTH(store),
     .point = BOTH(point),

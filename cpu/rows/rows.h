@@ -98,6 +98,9 @@ struct row_kernels {
     // they are fewer than a vector has. Writes nothing else.
     bool (*store_pixels)(const struct pixels *pixels, uint8_t *to, int width);
 
+    // Plain samples of 16 bits of components that fill pixels: all of `from`, nothing of `source`.
+    void (*store_pixels_16)(const struct pixels *pixels, sample16 *to, int width);
+
     // The bits of `from` that the pattern keeps instead of those that `to` has, and those that it fills.
     void (*spare)(const uint8_t *from, const struct spared *spared, uint8_t *to, int bytes);
 
