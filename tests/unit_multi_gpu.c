@@ -118,7 +118,10 @@ static struct backend *create_noted(void)
         made->note = &notes[k];
         made->base = (struct backend){.name = "noted",
                                       .description = "a note",
-                                      .limits = {4 - k, 30 + k, 100 * (k + 1), {4, 64}},
+                                      .limits = {.stencils = 4 - k,
+                                                 .radius = 30 + k,
+                                                 .transform = 100 * (k + 1),
+                                                 .transform_size = {4, 64}},
                                       .has_device_memory = true,
                                       .gpus = 1,
                                       .parallel = 3,
