@@ -44,8 +44,8 @@ struct view {
     bool swapped;  // the unit is big-endian
     bool adjacent; // units lie side by side, and each fourth one at a multiple of four units
     bool plain;    // adjacent, and a unit is the sample itself
-    bool padded;   // rows begin at multiples of sixteen bytes, and may be read and written up to the
-                   // next one behind their end
+    bool padded; // rows begin at multiples of sixteen bytes, and may be read and written up to the
+                 // next one behind their end
 };
 
 // A pointwise step on the way into or out of an operation: its table, and the same by arithmetic,
