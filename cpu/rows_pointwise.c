@@ -31,19 +31,24 @@ static void make_samples(const struct row_pipeline *pipeline, int level, const v
         rows->narrow(from, state->point.table, to, width);
 }
 
-// Components that are spared are looked up with the others and put back while they are in the cache.
+// Components that are spared are so by the step itself, or else looked up with the others and put back
+// while they are in the cache.
 static void make_row(const struct row_pipeline *pipeline, int level, const void *from, void *to)
 {
     const struct pointwise_state *state = pipeline->level[level].state;
+    const struct row_kernels *rows = pipeline->rows;
     int bytes = pipeline->level[level].bytes,
         most = state->spares ? SPARED_AT_ONCE : pipeline->width;
+    if (state->spares && bytes == 1 && rows->point_spared &&
+        rows->point_spared(from, &state->point, &state->spared, to, pipeline->width))
+        return;
     for (int x = 0; x < pipeline->width; x += most) {
         int count = min_int(most, pipeline->width - x);
         const uint8_t *here = (const uint8_t *)from + (ptrdiff_t)x * bytes;
         uint8_t *there = (uint8_t *)to + (ptrdiff_t)x * bytes;
         make_samples(pipeline, level, here, there, count);
         if (state->spares)
-            pipeline->rows->spare(here, &state->spared, there, count * bytes);
+            rows->spare(here, &state->spared, there, count * bytes);
     }
 }
 

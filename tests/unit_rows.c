@@ -81,6 +81,57 @@ static void what_is_spared_is_put_back(void **state)
         }
 }
 
+// Samples of pixels of `samples` bytes: those of the places `kept` stay, those of `filled` have all bits.
+static void check_point_spared(const struct row_kernels *rows, const struct point *f, int samples,
+                               unsigned kept, unsigned filled, int offset, int width)
+{
+    static uint8_t from[WIDTH + GUARD], to[WIDTH + 3 * GUARD];
+    struct spared spared;
+    for (int k = 0; k < SPARED_BYTES; k++) {
+        spared.kept[k] = kept >> k % samples & 1 ? 255 : 0;
+        spared.filled[k] = filled >> k % samples & 1 ? 255 : 0;
+    }
+    for (int x = 0; x < WIDTH + GUARD; x++)
+        from[x] = (uint8_t)(x * 31 + x / 256);
+    memset(to, 77, sizeof to);
+    bool made = rows->point_spared &&
+                rows->point_spared(from + offset, f, &spared, to + GUARD + offset, width);
+    assert_true(made || !rows->point_spared || width < 2 * SPARED_BYTES);
+    for (int x = 0; x < width; x++) {
+        uint8_t sample = from[offset + x];
+        assert_int_equal(to[GUARD + offset + x], !made                       ? 77
+                                                 : filled >> x % samples & 1 ? 255
+                                                 : kept >> x % samples & 1   ? sample
+                                                                             : ranged(f, sample));
+    }
+    for (int x = 0; x < GUARD; x++) {
+        assert_int_equal(to[offset + x], 77);
+        assert_int_equal(to[GUARD + offset + width + x], 77);
+    }
+}
+
+static void samples_of_pixels_are_spared_by_the_step(void **state)
+{
+    (void)state;
+    const struct point points[] = {
+        // brightness=20, invert
+        {.most = 255, .low = 0, .high = 235, .below = 20, .above = 255, .add = 20},
+        {.most = 255, .low = 0, .high = 255, .below = 255, .above = 0, .flip = 255, .ahead = AHEAD},
+    };
+    const int widths[] = {4, 60, 64, 128, 132, 300, 1000, 5000};
+    for (size_t k = 0; k < sizeof levels / sizeof *levels; k++) {
+        const struct row_kernels *rows = rows_select(levels[k]);
+        for (int w = 0; rows && w < 8; w++)
+            for (int offset = 0; offset < GUARD; offset += 7)
+                for (unsigned spared = 1; spared < 8; spared++) {
+                    const struct point *f = &points[offset & 1];
+                    check_point_spared(rows, f, 4, spared, 0, offset, widths[w]);
+                    check_point_spared(rows, f, 4, spared, 8, offset, widths[w]);
+                    check_point_spared(rows, f, 2, spared & 1, ~spared & 1, offset, widths[w]);
+                }
+    }
+}
+
 enum { PIXELS = 300, MOST_COMPONENTS = 4 };
 
 // What is around a row on both sides stays as it is.
@@ -193,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lines_asked_for_ahead_change_nothing),
                                        cmocka_unit_test(what_is_spared_is_put_back),
+                                       cmocka_unit_test(samples_of_pixels_are_spared_by_the_step),
                                        cmocka_unit_test(pixels_are_put_together),
                                        cmocka_unit_test(pixels_are_taken_apart)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -239,6 +239,13 @@ INLINE lanes8x2 lanes_limit(const struct limits_8 *f, lanes8x2 value)
 
 enum { CACHE_LINE = 64 };
 
+// How many bytes behind `to` a vector's boundary is: at least one, at most a vector.
+INLINE int first_boundary(const uint8_t *to)
+{
+    const int lanes = 2 * SIMD_LANES;
+    return lanes - (int)((uintptr_t)to % (unsigned)lanes);
+}
+
 // `count` vectors side by side.
 INLINE void lanes_point_store(const struct point *f, const struct limits_8 *limits,
                               const uint8_t *from, uint8_t *to, int count)
@@ -254,29 +261,61 @@ INLINE void lanes_point_store(const struct point *f, const struct limits_8 *limi
                                                      : lanes_point(f, false, value[k])));
 }
 
-// POINT_RANGES of a row of a vector's bytes or more; `limits` are its, or NULL. First and last vector
-// lie anywhere, those between on a vector's boundary: stores across lines of the cache, of which
+// POINT_RANGES of a row of a vector's bytes or more; `limits` are its, or NULL, and `between` those of
+// vectors between the first and the last, which may begin at another place in a pixel. First and last
+// vector lie anywhere, those between on a vector's boundary: stores across lines of the cache, of which
 // arrays of other programs have one a vector, take a tenth longer. Four vectors at once take as long as
 // memcpy(); one at a time takes up to 1.7 times as long out of the second cache at some times of a
 // virtual machine. Samples that both of two vectors have are made twice. Lines of this row alone are
 // asked for ahead: those behind it may be another thread's.
 INLINE void lanes_point_row(const struct point *ranges, const struct limits_8 *limits,
-                            const uint8_t *restrict from, uint8_t *restrict to, int width)
+                            const struct limits_8 *between, const uint8_t *restrict from,
+                            uint8_t *restrict to, int width)
 {
     const struct point f = *ranges;
     const int lanes = 2 * SIMD_LANES, last = width - lanes;
-    int x = lanes - (int)((uintptr_t)to % (unsigned)lanes);
+    int x = first_boundary(to);
     lanes_point_store(&f, limits, from, to, 1);
     for (; f.ahead && x < last - 3 * lanes - f.ahead; x += 4 * lanes) {
         for (int line = 0; line < 4 * lanes; line += CACHE_LINE)
             __builtin_prefetch(to + x + f.ahead + line, 1);
-        lanes_point_store(&f, limits, from + x, to + x, 4);
+        lanes_point_store(&f, between, from + x, to + x, 4);
     }
     for (; x < last - 3 * lanes; x += 4 * lanes)
-        lanes_point_store(&f, limits, from + x, to + x, 4);
+        lanes_point_store(&f, between, from + x, to + x, 4);
     for (; x < last; x += lanes)
-        lanes_point_store(&f, limits, from + x, to + x, 1);
+        lanes_point_store(&f, between, from + x, to + x, 1);
     lanes_point_store(&f, limits, from + last, to + last, 1);
+}
+
+// The limits of a vector that begins `first` bytes into a pattern: what is kept has none, and nothing is
+// flipped or added there; what is filled is limited to all bits.
+INLINE struct limits_8 limits_of_spared(const struct limits_8 *f, const struct spared *spared,
+                                        int first)
+{
+    uint8_t kept[2 * SPARED_BYTES], filled[2 * SPARED_BYTES];
+    memcpy(kept, spared->kept, SPARED_BYTES);
+    memcpy(kept + SPARED_BYTES, spared->kept, SPARED_BYTES);
+    memcpy(filled, spared->filled, SPARED_BYTES);
+    memcpy(filled + SPARED_BYTES, spared->filled, SPARED_BYTES);
+    lanes8x2 stays = (lanes8x2)lanes_load(kept + first);
+    lanes8x2 fills = (lanes8x2)lanes_load(filled + first), both = stays | fills;
+    return (struct limits_8){(f->least & ~stays) | fills, f->most | both, f->flip & ~both,
+                             f->add & ~both};
+}
+
+static bool point_spared(const uint8_t *from, const struct point *f, const struct spared *spared,
+                         uint8_t *to, int width)
+{
+    struct limits_8 limits;
+    if (f->kind != POINT_RANGES || width < 2 * SIMD_LANES || from == to ||
+        !limits_of_point(f, &limits))
+        return false;
+    const struct limits_8 ends = limits_of_spared(&limits, spared, 0);
+    const struct limits_8 between =
+        limits_of_spared(&limits, spared, first_boundary(to) % SPARED_BYTES);
+    lanes_point_row(f, &ends, &between, from, to, width);
+    return true;
 }
 #endif
 
@@ -499,6 +538,9 @@ const struct row_kernels ROWS_TABLE = {
     .any_bit = any_bit,
     .store_pixels_16 = store_pixels_16,
     .spare = spare,
+#ifdef SIMD_LANES
+    .point_spared = point_spared,
+#endif
     .store = BOTH(store),
     .point = BOTH(point),
     .widen = widen,

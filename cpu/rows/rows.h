@@ -104,6 +104,11 @@ struct row_kernels {
     // The bits of `from` that the pattern keeps instead of those that `to` has, and those that it fills.
     void (*spare)(const uint8_t *from, const struct spared *spared, uint8_t *to, int bytes);
 
+    // point[] of bytes and spare() in one go, of a row of whole pixels; false, and nothing is done, where
+    // the step is not one for it, or the row too short. NULL: there is none.
+    bool (*point_spared)(const uint8_t *from, const struct point *f, const struct spared *spared,
+                         uint8_t *to, int width);
+
     // A pointwise step between samples of one size, and tables from 8 bits to more and back.
     // Arithmetic reads samples of 16 bits above `most` as that; tables have to hold them.
     void (*point[2])(const void *from, const struct point *f, void *to, int width);
