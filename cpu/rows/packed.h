@@ -218,9 +218,10 @@ PACKED_INLINE void packed_write_pixels(const packed_vector *pixels, int count,
 {
     for (int j = 0; j < count; j++) {
         packed_vector all = pixels[j];
-        const uint8_t *low = source + PACKED_HALF * j;
-        if (source)
+        if (source) {
+            const uint8_t *low = source + PACKED_HALF * j;
             all = packed_choose(packed_both(low, low + PACKED_HALF * count), all, made[j]);
+        }
         packed_write_both(to + PACKED_HALF * j, to + PACKED_HALF * (count + j), all);
     }
 }
