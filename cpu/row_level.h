@@ -43,7 +43,7 @@ struct row_family {
 struct row_parts {
     bool of_pixels;
     int count;
-    int width; // of each
+    int width; // samples of each
     int step;  // samples from one to the next
 
     // ---- of pixels ----
@@ -82,7 +82,7 @@ struct row_pipeline {
 
     // ---- set by row_pipeline_run() ----
     const struct row_memory *memory;
-    int width, height; // of the result, all parts and gaps
+    int width, height; // the result's, all parts and gaps
 };
 
 // The families: of the load, of tables, and of the stencils, which the list in row_pipeline.c names

@@ -123,14 +123,6 @@ static int largest_reach(const struct plan_pass *pass)
     return reach;
 }
 
-static bool has_stencil(const struct plan_pass *pass)
-{
-    for (int k = 0; k < pass->steps; k++)
-        if (pass->step[k].stencil)
-            return true;
-    return false;
-}
-
 // A component of pixels by its place.
 static struct component component_at(const struct row_pipeline *pipeline, struct operand operand,
                                      int place)
@@ -172,7 +164,7 @@ enum status row_parts_init(struct row_pipeline *pipeline)
     struct row_parts *parts = &pipeline->parts;
     enum status status = STATUS_OK;
     parts->ahead = rows_ahead();
-    parts->of_pixels = pass->together > 1 && has_stencil(pass);
+    parts->of_pixels = pass->together > 1 && plan_pass_has_stencil(pass);
     if (parts->of_pixels)
         status = init_places(pipeline);
     else

@@ -63,7 +63,7 @@ static __device__ inline bool is_within(const struct pixels *p, const uint8_t *a
     return at >= (first < last ? first : last) && at + bytes <= end;
 }
 
-// What a thread cannot take by sixteens without leaving the picture's memory, by lanes: sixteen bytes of
+// Lanes take what a thread cannot take by sixteens without leaving the picture's memory: sixteen bytes of
 // planes at a time.
 template <typename T, int SAMPLES>
 static __device__ inline void split_by_lanes(const struct pixels *p, int x, int y, bool left)

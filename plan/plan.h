@@ -131,6 +131,15 @@ static inline bool plan_writes(const struct plan *plan, int n, int p, bool sourc
     return origin == PLANE_COMPUTED || (origin == PLANE_REFERENCE && source_on_device);
 }
 
+// True if a pass reads neighbours: one of its steps is a stencil.
+static inline bool plan_pass_has_stencil(const struct plan_pass *pass)
+{
+    for (int k = 0; k < pass->steps; k++)
+        if (pass->step[k].stencil)
+            return true;
+    return false;
+}
+
 // True if the only picture may be written over its source, plane by plane with the same strides, by
 // a backend that makes one pass after another and each row from a copy of what it reads in that
 // row: no pass reads what one has overwritten.

@@ -4,10 +4,7 @@
 // True if a pass makes a row from the same row alone.
 static bool keeps_to_rows(const struct plan_pass *pass)
 {
-    bool tables = !pass->mix && !pass->full_frame;
-    for (int k = 0; k < pass->steps; k++)
-        tables = tables && !pass->step[k].stencil;
-    return tables;
+    return !pass->mix && !pass->full_frame && !plan_pass_has_stencil(pass);
 }
 
 // True if an operand is component `c` of its picture, or has it.

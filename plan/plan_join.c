@@ -51,14 +51,6 @@ static bool same_grid(struct program_plane a, struct program_plane b)
     return a.shift_x == b.shift_x && a.shift_y == b.shift_y && a.depth == b.depth;
 }
 
-static bool has_stencil(const struct plan_pass *pass)
-{
-    for (int k = 0; k < pass->steps; k++)
-        if (pass->step[k].stencil)
-            return true;
-    return false;
-}
-
 // True if the backend makes all stencils of a pass of pixels, too.
 static bool may_join(const struct plan *plan, const struct plan_pass *pass)
 {
@@ -155,8 +147,8 @@ static bool find_group(const struct plan *plan, int p, int n, int q, struct grou
         if (!add(plan, group, k, writer(plan, n, to[k]), from[k]))
             return false;
     // Samples that a table spares have to come again every four.
-    return group->lead &&
-           (group->count != 3 || has_stencil(group->lead) || !(group->kept | group->filled));
+    return group->lead && (group->count != 3 || plan_pass_has_stencil(group->lead) ||
+                           !(group->kept | group->filled));
 }
 
 static void remove_pass(struct plan *plan, struct plan_pass *pass)

@@ -31,7 +31,7 @@ struct slot_layout {
     size_t results;                                    // ... and of what stencils make of them
     size_t between; // scratch: what the first of two stencils makes for the second
     size_t scratch; // scratch: of operations
-    size_t between_step, scratch_step; // of these two from a part of pixels to the next
+    size_t between_step, scratch_step; // bytes of these two from a part of pixels to the next
     size_t bytes;                      // of a slot
     bool works;                        // there is more than the planes of pictures
 };

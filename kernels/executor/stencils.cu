@@ -7,7 +7,7 @@
 
 // ---- pictures ----
 
-// What the stencils of a pass work on in one go: pictures that lie alike, and scratch memory, that of a
+// Pictures that lie alike, which stencils work on in one go, and their scratch memory, that of a
 // picture so far behind the one before it.
 struct pictures {
     struct source source;
@@ -171,7 +171,7 @@ static bool wants_planes(const struct view *view)
     return lies_side_by_side(view) && !(view->plain && view_is_aligned(view, 16));
 }
 
-// What a pass with stencils reads and writes.
+// Source and sink of a pass with stencils, and the planes that stand for them.
 struct ends {
     struct source source;
     struct sink sink;
